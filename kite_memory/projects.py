@@ -42,7 +42,7 @@ def project_of(cwd: str) -> str:
 
 
 def project_with_remote(cwd: str, url: str) -> str:
-    """As `project_of`, but use the name in the remote ``url`` if ``cwd`` is not, or no longer, a repository here.
+    """Return the same as `project_of`, but the name in the remote ``url`` if ``cwd`` is not, or no longer, a repository here.
 
     Agents work in copies whose folders have random names.
     """

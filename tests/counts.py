@@ -22,6 +22,11 @@ def how_many(full: int, *, share: int = 10) -> int:
     return full if _moonshot else max(1, full // share)
 
 
+def one_in() -> int:
+    """Return how many cases of an exhaustive list stand for each that is tried: 1 with ``KMEM_TEST_SHARE=1``, 4 with 0.25."""
+    return max(1, round(1 / _SHARE))
+
+
 def examples(number: int) -> int:
     """``number`` scaled by ``KMEM_TEST_SHARE``, at least ten."""
     return max(min(number, _FEWEST), round(number * _SHARE))

@@ -8,8 +8,7 @@ from typing import Any
 from typer.main import get_command
 
 from kite_memory import config as configuration
-from kite_memory.cli.help import every_help
-from kite_memory.cli.main import app
+from kite_memory.cli.main import app, every_help
 from kite_memory.tools.declarations import MORE_TOOLS, TOOLS
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"

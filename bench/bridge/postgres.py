@@ -39,7 +39,7 @@ from kite_memory.model.event import Event
 from kite_memory.model.note import Chunk, Decision, NoteKind, Origin, Record, RecordItem, Scope, Topic
 from kite_memory.paths import asset_folder
 from kite_memory.recall.embedder import Embedder as AnyEmbedder
-from kite_memory.recall.embedder import HashingEmbedder, Purpose, Space, Vectors
+from kite_memory.recall.embedder import Purpose, Space, Vectors
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
@@ -54,6 +54,7 @@ from kite_memory.tools.local_state import LocalState
 from kite_memory.tools.local_store import LocalStore
 from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, MemoryPlace, MemoryQuery, NoteQuery, SavedConversation, Store
 from kite_memory.vault import Vault
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.postgres_server import PostgresServer
 
 DIM, LATENT, SUBJECTS, PROJECTS, VOCABULARY = 384, 48, 2_000, 200, 60_000

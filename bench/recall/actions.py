@@ -26,13 +26,13 @@ from typing import Any
 
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Status, Where
 from kite_memory.model.note import Entry, Note, NoteKind
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
+from tests.fakes.hashing_embedder import HashingEmbedder
 
 _BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 _NOW = datetime(2026, 12, 1, tzinfo=UTC)

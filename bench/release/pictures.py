@@ -34,7 +34,7 @@ _PICTURES: tuple[tuple[str, str, tuple[int, int], str], ...] = (
 
 _SESSION: tuple[tuple[str, ...], ...] = (
     ("up",),
-    ("search", "why postgres"),
+    ("ask", "why do we always run the linter from the src folder?"),
     ("recall", "which database should the job queue migration target?"),
 )
 _STEERING = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")

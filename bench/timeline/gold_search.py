@@ -1,4 +1,4 @@
-"""Labelled questions asked of the timeline: is an answer's session in the first five, and an event near its evidence?
+"""Labelled questions asked of the timeline: is an answer's session first, in the first five, and an event near its evidence?
 
     python -m bench.timeline.gold_search --gold DIR --transcripts DIR [--keep FOLDER]
 
@@ -121,7 +121,10 @@ def ours(
 
 
 def tell(name: str, found: Sequence[tuple[list[Place], set[Place], float]]) -> None:
-    of_session = sum(any(place[0] in {answer[0] for answer in wanted} for place in places) for places, wanted, _ in found)
+    first, of_session = (
+        sum(any(place[0] in {answer[0] for answer in wanted} for place in places[:most]) for places, wanted, _ in found)
+        for most in (1, _FIRST)
+    )
     near = sum(
         any(place[0] == answer[0] and abs(place[1] - answer[1]) <= _NEAR for place in places for answer in wanted)
         for places, wanted, _ in found
@@ -129,7 +132,7 @@ def tell(name: str, found: Sequence[tuple[list[Place], set[Place], float]]) -> N
     silent = sum(not places for places, _, _ in found)
     took = sorted(cpu for *_, cpu in found)
     cpu = f"p50 {statistics.median(took):6.1f}  p95 {took[int(0.95 * len(took))]:6.1f} ms cpu"
-    print(f"  {name:28}{of_session:5}{near:5}{silent:5}   {cpu}")
+    print(f"  {name:28}{first:5}{of_session:5}{near:5}{silent:5}   {cpu}")
 
 
 def main() -> None:
@@ -151,7 +154,7 @@ def main() -> None:
             lines = Lines(asked.transcripts)
             wanted = answers(project, timeline, lines)
             questions = project.rows("queries.jsonl")
-            print(f"{project.name}: {len(questions)} questions; session in first five, event within six lines, silent")
+            print(f"{project.name}: {len(questions)} questions; session first, in first five, event within six lines, silent")
             ways = {
                 "plain FTS5 over messages": plain(timeline, lines, folder / f"{project.name}.sqlite"),
                 "events alone": ours(timeline, lines, meaning, cards=False),

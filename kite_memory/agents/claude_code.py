@@ -177,8 +177,22 @@ def plan_install(
         now = _allowed(now, rule, comments)
     if now == text:
         return Nothing(because="the hooks are there already")
-    also = "; the agent may open notes without asking" if allow else ""
-    return Edit(before=text, after=now, because=f"runs the hook on {', '.join(events[:-1])} and {events[-1]}{also}")
+    also = "; it may open notes without asking" if allow else ""
+    return Edit(before=text, after=now, because=f"{when_it_runs(events)}{also}")
+
+
+_MOMENTS = (
+    ("start", "when a session starts"),
+    ("prompt", "with each prompt"),
+    ("agent", "with each prompt"),
+    ("tool", "after tools"),
+)
+
+
+def when_it_runs(events: Sequence[str]) -> str:
+    """Return in words when an agent runs our hook: the names of its events do not say it to everyone."""
+    moments = [next((moment for part, moment in _MOMENTS if part in event.lower()), f"on {event}") for event in events]
+    return f"adds a hook, which gives the agent notes {' and '.join(filter(None, (', '.join(moments[:-1]), moments[-1])))}"
 
 
 def plan_uninstall(text: str | None, earlier: Sequence[str | None] = (), *, comments: bool = False) -> Plan:

@@ -111,7 +111,7 @@ def plan_remove(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
 
 
 def plan_hand_over(text: str | None, brief: str) -> Plan:
-    """Do as `plan_add` with a brief; one handed over before is replaced."""
+    """Plan to add a brief, or to replace an earlier one."""
     return _plan_add(text, handed(brief), "adds the brief of the work that is handed over", "the brief is there already")
 
 

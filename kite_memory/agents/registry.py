@@ -33,7 +33,7 @@ def plan_copilot_install(text: str | None, command: str) -> Plan:
         return Nothing(because="the hooks are there already")
     if text is not None and not copilot_status(text).hooks:
         return Nothing(because=_COPILOT_FILE_STAYS)
-    return Edit(before=text, after=ours, because=f"runs the hook on {', '.join(COPILOT_EVENTS[:-1])} and {COPILOT_EVENTS[-1]}")
+    return Edit(before=text, after=ours, because=claude_code.when_it_runs(COPILOT_EVENTS))
 
 
 def plan_copilot_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
@@ -125,7 +125,9 @@ def opencode_plugin(command: str) -> str:
 
 def plan_opencode_install(text: str | None, command: str) -> Plan:
     plan = instructions.plan_add_file(text, instructions.signed(opencode_plugin(command), "// {}"), OPENCODE_FILE)
-    return replace(plan, because=f"{plan.because}, which runs the hook on {_EVENT}") if isinstance(plan, Edit) else plan
+    return (
+        replace(plan, because=f"{plan.because}, which gives the agent notes with each prompt") if isinstance(plan, Edit) else plan
+    )
 
 
 def plan_opencode_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from kite_memory.model.event import EventType, EvidenceReference
 from kite_memory.model.note import Create, Note
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system.git import Git, GitFailed
-from kite_memory.system.private_files import make_private_folder, replace_file
+from kite_memory.system.private_files import make_private_folder, replace_file, sync_file
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Sessions
 from kite_memory.vault import Vault, consolidation, upkeep
@@ -497,7 +496,7 @@ class Consolidation:
         with self._written_down(), self._file.open("ab") as file:
             file.write(_line(entry))
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
 
     @contextmanager
     def _written_down(self) -> Iterator[None]:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.hit import Pointer, Quote
-from kite_memory.model.note import Note
+from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.recall.prose import name, prose
 from kite_memory.recall.rendering import in_brief, plain, plain_line, quoted, shortened
 from kite_memory.vault import Vault
 from kite_memory.vault.ledger import KnownFile
+from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.review_page import version
+from kite_memory.vault.upkeep import asked_and_said
 
 if TYPE_CHECKING:
     from kite_memory.recall.select import Prompt, Weighed
@@ -22,6 +24,8 @@ Json = dict[str, Any]
 _FILES = 4
 _MOST_LISTED = 500
 _BEGINNING = 220
+_ARCHIVES = f"{FOLDERS[NoteKind.JOURNAL]}/archive-"
+_PAST = frozenset({NoteStatus.SUPERSEDED.value, NoteStatus.REJECTED.value, NoteStatus.ARCHIVED.value})
 
 
 TOKENS = 400
@@ -119,7 +123,8 @@ class NoteView:
     def notes(
         self, *, kind: str = "", project: str = "", status: str = "", since: str = "", start: int = 0, limit: int = 50
     ) -> Json:
-        """List notes, those changed last first. ``since`` is the earliest change, as an ISO date and time.
+        """List notes, those changed last first, and after them those that no longer hold. ``since`` is the earliest change, as an
+        ISO date and time.
 
         Only the notes of the page are read. ``total`` counts those that match; ``kinds``, ``projects`` and ``statuses`` count all.
         """
@@ -136,7 +141,7 @@ class NoteView:
             and status in ("", each.status)
             and each.mtime_ns >= earliest
         ]
-        matching.sort(key=lambda each: (-each.mtime_ns, each.path))
+        matching.sort(key=lambda each: (each.status in _PAST or each.path.startswith(_ARCHIVES), -each.mtime_ns, each.path))
         start, limit = max(0, start), max(1, min(limit, _MOST_LISTED))
         return {
             "notes": [_listed(each, self._vault.notes.read(each.path)) for each in matching[start : start + limit]],
@@ -192,7 +197,7 @@ def _listed(known: KnownFile, note: Note | None) -> Json:
     entry = {**_brief(known), "changed": changed, "created": changed, "begins": "", "origin": ""}
     if note is None:
         return entry
-    begins = plain_line(prose(note.body), _BEGINNING)
+    begins = plain_line(asked_and_said(prose(note.body))[1], _BEGINNING)
     return {**entry, "created": note.created.isoformat(), "begins": begins, "origin": note.origin}
 
 

@@ -396,7 +396,8 @@ class StatusReport:
 
     def _last_notes(self, notes: Sequence[KnownFile]) -> list[Json]:
         """Return the notes written last, the latest first."""
-        paths = sorted(notes, key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
+        written = [known for known in notes if known.kind != NoteKind.ENTITY.value]
+        paths = sorted(written, key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
         try:
             read = filter(None, (self._vault.notes.read(known.path) for known in paths))
             kept = [note for note in read if not note.has_expired(self._clock())]

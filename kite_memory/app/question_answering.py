@@ -35,6 +35,7 @@ from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline
 from kite_memory.vault.known import StoredNotes
+from kite_memory.vault.upkeep import asked_and_said
 
 NOTES = 8
 EVENTS = 12
@@ -75,7 +76,24 @@ _OFFER = lazy_regex(
     re.IGNORECASE,
 )
 """Beginnings of an agent's offers and plans, which are no statements of what was done or decided."""
-_CARDS, _COMPARED, _TALK = 20, 8, 1_500
+_LEAVES = lazy_regex(
+    r"\b(?:leav\w+|left|drop\w*|abandon\w*|ditch\w*|replac\w*|reject\w*|remov\w*|retir\w*|swap\w*|stop\w*|quit\w*|away|rid"
+    r"|(?:mov|switch|migrat)\w*(?= (?:away|off|from)\b)|instead|rather|against)\b",
+    re.IGNORECASE,
+)
+"""Words in which a question asks about something that was left for something else."""
+_LEFT = lazy_regex(
+    r"\b(?:over|instead of|rather than|in place of|against|no longer|(?:mov|switch|migrat|swap)\w*(?: \w+){0,5} from|away from"
+    r"|(?:mov|switch)\w* off|dropp?(?:ed|ing|s)?|leaving|left|abandon(?:ed|ing)|ditch(?:ed|ing)|replac(?:ed|ing|es)"
+    r"|reject(?:ed|ing)|remov(?:ed|ing|es)|retir(?:ed|ing)|got rid of|stopped using)\b(?P<after>(?:\W{1,8}\w+){1,4})"
+    r"|\b(?P<before>(?:\w+\W{1,4}){1,4})(?:was|were|is|are|has been|got)\W"
+    r"(?:dropped|left|abandoned|ditched|replaced|rejected|removed|retired)\b",
+    re.IGNORECASE,
+)
+"""What a note says of such a change, with the words beside it: what was left is among them."""
+_CARDS, _COMPARED, _TALK = 20, 5, 1_500
+_FAR = 0.2
+"""A conversation whose cosine with the question is this much lower than the best one's is not looked at more closely."""
 _ABOUT, _SETTLED, _IS_SETTLED, _OTHERWISE = 14.0, 3.3, 0.4, -5.6
 """Weights of `answers`, fitted with the built-in embedder on `bench/cases/ask_development.jsonl` alone."""
 _SURE_OF_A_CHAT = 0.48
@@ -106,6 +124,8 @@ class Evidence:
     score: float
     name: str = ""
     by_agent: bool = False
+    asked: str = ""
+    """Of a note, the person's words that its body begins with; what it says answers them."""
     rests_on: frozenset[str] = frozenset()
     """Of a note, the citations of its own evidence."""
 
@@ -117,14 +137,16 @@ class Evidence:
 def of_note(hit: Hit) -> Evidence:
     note = hit.note
     status = "" if note.status is NoteStatus.ACCEPTED else f", {note.status.value}"
+    asked, said = asked_and_said(redact(drop_private(prose(note.body)))[:_READ])
     return Evidence(
         kind="note",
         reference=note.path,
         title=f"{note.kind.value}{status}: {one_line(note.title)}",
         at=note.created,
-        text=redact(drop_private(prose(note.body)))[:_READ],
+        text=said,
         score=hit.score,
         name=name(note),
+        asked=asked,
         rests_on=frozenset(note.evidence),
     )
 
@@ -244,7 +266,11 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[CitedSentence,
     The title of a note counts for each of its sentences. The result is empty if no sentence covers enough.
     """
     wanted = stems(question)
-    titles = [stems(piece.title) if piece.kind == "note" else frozenset() for piece in evidence]
+    left = wanted & stems(" ".join(_LEAVES.findall(question)))
+    titles = [
+        stems(piece.title) | (left if _says_left(piece, wanted - left) else frozenset()) if piece.kind == "note" else frozenset()
+        for piece in evidence
+    ]
     found = [
         (place, text, said) for place, piece in enumerate(evidence) if _is_useful(piece) for text, said in _sentences_of(piece)
     ]
@@ -276,6 +302,13 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[CitedSentence,
     return tuple(CitedSentence(text=clip(text, _SENTENCE), rests_on=tuple(places)) for text, _, places in chosen)
 
 
+def _says_left(piece: Evidence, wanted: frozenset[str]) -> bool:
+    """Return whether a note says, in whatever words, that one of the ``wanted`` things was left for something else."""
+    return any(
+        not wanted.isdisjoint(stems(found["after"] or found["before"])) for found in _LEFT.finditer(f"{piece.title}\n{piece.text}")
+    )
+
+
 def _is_useful(piece: Evidence) -> bool:
     return piece.kind == "note" or any(piece.title.startswith(type.value.replace("_", " ")) for type in _TELLING)
 
@@ -298,7 +331,7 @@ def _sentences_of(piece: Evidence) -> Iterator[tuple[str, frozenset[str]]]:
         for sentence in sentences(_STRONG.sub(r"\2", _LINE_MARKUP.sub("", paragraph))):
             if len(sentence) >= 12 and taken < _SENTENCES_OF_A_PIECE:
                 taken += 1
-                yield sentence, stems(sentence)
+                yield sentence, stems(f"{piece.asked} {sentence}" if taken == 1 else sentence)
     if not taken and piece.text.strip():
         yield one_line(piece.text), stems(piece.text)
 
@@ -395,6 +428,7 @@ class QuestionAnswering(TimelineQueries):
             "considered": len(evidence),
             "dropped": dropped + len(sentences) - len(kept),
             "problems": [remark] if remark else [],
+            "nothing_read": not evidence and self._timeline.sessions.last(None) is None,
             "took_ms": time_since(began),
         }
 
@@ -444,13 +478,13 @@ class QuestionAnswering(TimelineQueries):
         settle = [bool(each) for each in rulings]
         if self._meaning is None:
             return [0.0 for _ in hits], settle
-        texts = ["\n".join(event.text for event in each)[:_TALK] for each in said]
-        texts += [text[:_TALK] for each in rulings for text in each]
-        near = [float(each) for each in self._meaning.of_texts(texts) @ self._meaning.of_question(question)]
-        settled = iter(near[len(hits) :])
+        asked = self._meaning.of_question(question)
+        about = self._meaning.of_texts(["\n".join(event.text for event in each)[:_TALK] for each in said]) @ asked
+        close = [each if near >= max(about) - _FAR else [] for each, near in zip(rulings, about, strict=True)]
+        texts = [text[:_TALK] for each in close for text in each]
+        near = iter((self._meaning.of_texts(texts) @ asked).tolist() if texts else [])
         return [
-            answers(about, max((next(settled) for _ in each), default=None))
-            for about, each in zip(near[: len(hits)], rulings, strict=True)
+            answers(float(one), max((next(near) for _ in each), default=None)) for one, each in zip(about, close, strict=True)
         ], settle
 
     def _without_a_model(

@@ -177,6 +177,7 @@ class Searching:
                 for each, rank in zip(found, ranks.passages, strict=True)
             ],
             "problems": self._problems(asked),
+            "nothing_read": not (hits or found) and self.timeline.sessions.last(None) is None,
         }
 
     def search_passages(
@@ -267,7 +268,8 @@ class Searching:
         for limit in (room + _EVENTS_NEXT, most + len(hits)):
             found = self.timeline.search.find(replace(query, limit=limit), meaning)
             events = [each for each in found if _reference(each.event) not in rests_on]
-            if len(found) < limit or sum(not each.near and each.event.id not in shown for each in events) >= room:
+            has_all = len(found) < limit or found[-1].near  # those that are merely near come last
+            if has_all or sum(each.event.id not in shown for each in events) >= room:
                 break
         return events
 

@@ -22,11 +22,12 @@ from kite_memory.recall.select import Situation, situation_of
 from kite_memory.redaction import drop_private, redact_id
 from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.common.words import Approved, Said, Utterance, utterances
-from kite_memory.text.display import clip_line
+from kite_memory.text.display import clip_line, gist
 from kite_memory.text.quoting import mended
 from kite_memory.text.shell import invocations
-from kite_memory.timeline.resume import NOTHING_PASSED, BriefPart, brief, changed_files
+from kite_memory.timeline.resume import brief
 from kite_memory.timeline.runs import open_failures, runs
+from kite_memory.timeline.standing import NOTHING_PASSED, BriefPart, changed_files
 from kite_memory.timeline.store import Timeline
 
 _LONGEST_NAME = 4_096
@@ -268,7 +269,7 @@ ABOUT = "what was being done here last, from the transcript"
 
 _FORGOTTEN = timedelta(days=14)
 _FILES = 4
-_PROMPT = 160
+_PROMPT = 200
 _COMMAND = 120
 _ALSO = (BriefPart.STABLE, BriefPart.OPEN)
 
@@ -285,9 +286,9 @@ def last_work(session: Session, events: Sequence[Event], prompt: Event | None, n
 
 
 def _lines(session: Session, events: Sequence[Event], prompt: Event | None, ends: datetime) -> Iterator[str]:
-    if prompt is not None and (asked := clip_line(prompt.text, _PROMPT)):
+    if prompt is not None and prompt.text.strip():
         branch = f" on {session.branch}" if session.branch not in ("", "HEAD") else ""
-        yield f'{ends:%Y-%m-%d}{branch}, the last prompt: "{asked}"'
+        yield f"{ends:%Y-%m-%d}{branch}, the last prompt: {gist(prompt.text, _PROMPT)}"
     if files := tuple(dict.fromkeys(file.path for file in changed_files(events, session.cwd))):
         yield f"Files changed last: {', '.join(files[:_FILES])}"
     if failed := _open_failure(session, events):

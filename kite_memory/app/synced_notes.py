@@ -204,7 +204,7 @@ class SyncedNotes:
             self._files.bury(version.key, Grave(project=version.project, titles=version.titles))
 
     def _keep_beside(self, lost: NoteVersion, text: str, changes: AppliedVersions) -> None:
-        """Keep a content that was not chosen in a file of its own, unless that was done before."""
+        """Write the content that was not chosen to a file of its own, unless that was done before."""
         path = copy_path(lost)
         if self._state.note(PATH_KEY + path) is not None or self._files.text(path) is not None:
             return

@@ -19,7 +19,8 @@ from kite_memory.model.note import Note
 from kite_memory.projects import project_of
 from kite_memory.recall.rendering import likely_tokens, plain, plain_line
 from kite_memory.timeline.history_queries import FailureMatch, FileChange, ToolUse, became, changes, search_failures, search_uses
-from kite_memory.timeline.resume import Brief, BriefLine, BriefPart, ChangedFile, brief, fitted
+from kite_memory.timeline.resume import Brief, brief, fitted
+from kite_memory.timeline.standing import BriefLine, BriefPart, ChangedFile
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Overview, Work
 
@@ -266,7 +267,7 @@ class TimelineQueries:
             raise SessionNotFound(f"no session of {project!r} is known", hint="`kmem timeline` lists the known sessions")
         if (session := self._timeline.sessions.last(None, among=projects)) is not None:
             return session
-        raise SessionNotFound("no session is known yet", hint="`kmem backfill` reads what your agents have left")
+        raise SessionNotFound("no session is known yet", hint="`kmem up` reads what your agents have left, and watches for more")
 
     def _sub_agents(self, session: Session, projects: Collection[str] | None) -> list[list[Event]]:
         """Return the events of sub-sessions without a user's message: those of this session's agent."""
@@ -501,7 +502,8 @@ def _thread(each: "WorkThread") -> Json:
 
 
 def _work(work: Work) -> Json:
-    return {**_session(work.session), "last": work.last.isoformat(), "prompts": work.prompts}
+    opening = plain_line(work.opening, 200)
+    return {**_session(work.session), "last": work.last.isoformat(), "prompts": work.prompts, "opening": opening}
 
 
 def _joint(joint: "Joint") -> Json:

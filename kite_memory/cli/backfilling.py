@@ -9,6 +9,7 @@ import math
 import re
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -42,7 +43,7 @@ from kite_memory.keys import keys_beside
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.sources import Source
 from kite_memory.system.private_files import replace_file
-from kite_memory.text.display import clip, counted
+from kite_memory.text.display import counted
 from kite_memory.wiring.launch import link_commands
 
 if TYPE_CHECKING:
@@ -102,10 +103,15 @@ def _models(port: int) -> list[str]:
 
 _BEST = 5
 _KINDS = (NoteKind.PREFERENCE, NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT)
-_QUERY_WORDS = 3
+_TRIED = 8
+"""Questions that are tried before one is proposed: a tenth of a second for each."""
+_NAMED = re.compile(r"`(\w[\w./ -]{2,40}\w)`")
+_LONGEST_NAMED = 3
 _PUNCTUATION = ".,:;!?()[]\"'`“”"
-_QUESTION = re.compile(r"(?:why|how|what|when|where|which|who|do|does|did|is|are|can|could|should)\b", re.IGNORECASE)
-_SAYS_LITTLE = frozenset({"always", "never", "only", "really", "instead", "rather", "must", "whenever"})
+_SAYS_LITTLE = frozenset(
+    {"always", "never", "only", "really", "instead", "rather", "must", "whenever", "should", "with", "from", "that", "this"}
+    | {"because", "mostly", "into", "when", "then", "than", "over", "uses", "does", "keep", "have", "been", "will", "there"}
+)
 _HOW = "`kmem config set extractor.name NAME` changes that"
 
 
@@ -191,29 +197,29 @@ def link_kmem() -> None:
 
 
 def first_summary(services: "Services") -> str:
-    """Return five of the best notes, a search that finds one of them, and what to do next."""
-    from kite_memory.vault.upkeep import is_worth_a_line, strength
+    """Return up to five of the best notes, a question that they answer, and what to do next."""
+    from kite_memory.vault.memory_page import best
 
-    def asserts(note: Note) -> bool:
-        return is_worth_a_line(note) and not _QUESTION.match(note.title)
-
-    def rank(note: Note) -> tuple[bool, int, bool, bool, float, float, str]:
-        chosen = note.kind in (NoteKind.DECISION, NoteKind.PREFERENCE)
-        own = note.origin == "user"
-        return (not asserts(note), -note.importance, not chosen, not own, -strength(note), -note.created.timestamp(), note.path)
-
-    notes = sorted(_current(services), key=rank)
-    best = [note for note in notes if asserts(note)][:_BEST] or notes[:1]
-    lines = ["Some of the notes:", *(f"  {note.kind:10} {clip(note.title, width() - 13)}" for note in best), ""] if best else []
+    current = list(_current(services))
+    chosen = best(current, _BEST)
+    lines = ["Some of the notes:", *(line for note in chosen for line in _titled(note)), ""] if chosen else []
     lines.append("Try:")
-    if query := _query(best, services):
-        lines.append(f'  kmem search "{query}"')
+    if command := _answered_question(chosen, current, services):
+        lines.append(f"  {command}")
     lines += [
         "  kmem web      all notes and sessions, in the browser",
         "  kmem status   what was read, what waits, what it cost",
         'In your agent, say "remember that …", or ask why something is as it is.',
     ]
     return "\n".join(lines)
+
+
+def _titled(note: Note) -> list[str]:
+    """Return the whole title behind its kind, on as many lines as it needs."""
+    indent = " " * 13
+    return textwrap.wrap(
+        note.title, max(40, width()), initial_indent=f"  {note.kind:10} ", subsequent_indent=indent, break_on_hyphens=False
+    )
 
 
 def _current(services: "Services") -> Iterator[Note]:
@@ -223,26 +229,39 @@ def _current(services: "Services") -> Iterator[Note]:
             yield note
 
 
-def _query(notes: Sequence[Note], services: "Services") -> str:
-    """Return a query for which a search finds one of the notes first: two neighbours in its title, else its first words."""
-    from kite_memory.recall.lexical import terms
+def _answered_question(best: Sequence[Note], all: Sequence[Note], services: "Services") -> str:
+    """Return a command with a question that a note answers: an answer without a model begins with it, and says why if asked why."""
+    from kite_memory.vault.upkeep import explains, questions_about
 
-    def says_something(word: str) -> bool:
-        return word.isalpha() and len(word) > 3 and bool(terms(word)) and word.lower() not in _SAYS_LITTLE
-
-    together: list[tuple[Note, str]] = []
-    first: list[tuple[Note, str]] = []
-    for note in notes:
-        words = [(word, word.strip(_PUNCTUATION)) for word in note.title.split()]
-        for (before, _), (_, after) in pairwise(words):
-            if says_something(before) and says_something(after):
-                together.append((note, f"{before} {after}"))
-        first.append((note, " ".join([word for _, word in words if says_something(word)][:_QUERY_WORDS])))
-    for note, query in (*together, *first):
-        hits = services.operations.perform("search", {"query": query})["hits"] if query else []
-        if any(hit["rank"] == 1 and hit["id"] == note.id for hit in hits):
-            return query
+    newest = sorted(all, key=lambda note: (note.created, note.path), reverse=True)
+    asked = [(question, note) for note in (*best, *newest) for question in questions_about(note)][:_TRIED]
+    general = [(_about(subject, note), note) for note in best for subject in _subjects(note)]
+    for question, note in (*asked, *general):
+        said = services.operations.perform("ask", {"question": question, "offline": True})["sentences"]
+        of_note = [any(citation["reference"] == note.path for citation in each["citations"]) for each in said]
+        answer = [each["text"] for each, own in zip(said, of_note, strict=True) if own]
+        if any(of_note[:1]) and (not question.startswith("why ") or any(explains(text, note) for text in answer)):
+            return f'kmem ask "{question}"'
     return ""
+
+
+def _about(subject: str, note: Note) -> str:
+    return f"what did we {'decide' if note.kind is NoteKind.DECISION else 'find out'} about {subject}?"
+
+
+def _subjects(note: Note) -> Iterator[str]:
+    """Yield what a title may be about: a name in backticks, and two neighbouring words that say something."""
+    yield from (name for name in _NAMED.findall(note.title) if len(name.split()) <= _LONGEST_NAMED)
+    words = [word.strip(_PUNCTUATION) for word in note.title.split()]
+    telling = [word.isalpha() and (len(word) > 3 or word.isupper()) and not _is_little(word) for word in words]
+    for place, (first, second) in enumerate(pairwise(words)):
+        if telling[place] and telling[place + 1]:
+            yield f"{first} {second}"
+            return
+
+
+def _is_little(word: str) -> bool:
+    return word.lower() in _SAYS_LITTLE or word.endswith("ly")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

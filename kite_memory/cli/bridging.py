@@ -18,7 +18,7 @@ from kite_memory.agents import instructions
 from kite_memory.agents.mcp_entry import AgentFolders, Connection, ServerCommand, connections
 from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, backed_up, diff, read_settings
 from kite_memory.cli.console import ask, is_interactive, print_as_is, print_data, print_json, print_message, short_path
-from kite_memory.cli.help import Command, add, group
+from kite_memory.cli.main import Command, add, group
 from kite_memory.cli.setup import agents, backups, change_file
 from kite_memory.config import Config, extension_storages, user_folder
 from kite_memory.errors import KiteError, UsageError
@@ -190,7 +190,7 @@ class Tools(StrEnum):
     ALL = "all"
 
 
-_TOOLS_HELP = "Tools to list: those of every day and one that calls the others, or all."
+_TOOLS_HELP = "Which tools to list: the everyday ones and one that calls the rest, or all."
 
 token = group(help="Create, list and revoke the tokens that `kmem serve` asks for.", example="kmem token list")
 
@@ -234,7 +234,9 @@ def mcp(
 
 def serve(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 picks any free port.")] = 8377,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65_535, help="The port to listen on; 0 picks any free one.")
+    ] = 8377,
     store: Annotated[
         str,
         typer.Option(
@@ -260,7 +262,9 @@ def serve(
         str, typer.Option(metavar="PATH", help="Put before /mcp; `random` makes one that cannot be guessed, and keeps it.")
     ] = "",
     migrate: Annotated[bool, typer.Option("--migrate", help="Migrate the tables of --store to this version, and exit.")] = False,
-    rate: Annotated[float, typer.Option(min=0.1, max=10_000, help="Requests per second allowed for each token.")] = 20.0,
+    rate: Annotated[
+        float, typer.Option(metavar="N", min=0.1, max=1_000_000, help="Requests per second that each token may make.")
+    ] = 20.0,
     tools: Annotated[Tools, typer.Option(help=_TOOLS_HELP)] = Tools.DAILY,
 ) -> None:
     """Serve MCP over HTTP, for several agents or a team. Every request needs a token, on this machine too.
@@ -312,16 +316,18 @@ def connect(
             metavar="FOLDER", help="Put the two lines into this project's CLAUDE.md, AGENTS.md or GEMINI.md instead of your own."
         ),
     ] = None,
-    no_lines: Annotated[bool, typer.Option("--no-lines", help="No lines of instruction.")] = False,
-    no_commands: Annotated[bool, typer.Option("--no-commands", help="No /remember, /forget, /why and /resume-work.")] = False,
+    no_lines: Annotated[bool, typer.Option("--no-lines", help="Do not add the two lines of instructions.")] = False,
+    no_commands: Annotated[
+        bool, typer.Option("--no-commands", help="Do not add /remember, /forget, /why and /resume-work.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the change.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list of agents as JSON.")] = False,
 ) -> None:
-    """Register the MCP server with an agent, in its settings and its instructions.
+    """Register the MCP server with an agent.
 
-    The MCP server is added to its settings, and two lines to the instructions it reads. Claude Code, Codex and Gemini CLI also
-    get commands such as /remember. The changes are shown first and backups are kept; everything else stays as it is.
+    The server is added to the agent's settings, and two lines to the instructions that it reads. Claude Code, Codex and Gemini
+    CLI also get commands such as /remember. The changes are shown first and backups are kept; everything else stays as it is.
 
     Example: kmem connect --agent claude-code --dry-run
     """
@@ -349,7 +355,9 @@ def connect(
     if not agent:
         for each in standings(settings):
             said = "connected" if each.connected else "not connected" if each.installed else "not found"
-            print_data(f"{each.agent.name}  {said}{', with instructions' if each.instructed else ''}  {each.agent.settings}")
+            said += ", with instructions" if each.instructed else ""
+            print_data(f"{each.agent.name:<12}  {said:<13}  {short_path(each.agent.settings)}")
+        print_message("`kmem connect --agent NAME` shows what it would add, and asks")
         return
     chosen = connection(agent, places(settings))
     folder = None if project is None else project.expanduser().absolute()
@@ -418,9 +426,7 @@ def create_token(
 
 @token.command("list", cls=Command)
 def list_tokens(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the tokens, without the secrets themselves.
-
-    For each, the list shows what it may reach and when it expires.
+    """List the tokens, what each may reach and when it expires. The secrets themselves are not shown.
 
     Example: kmem token list
     """

@@ -19,8 +19,9 @@ from kite_memory.cli.console import (
     print_json_line,
     print_message,
     print_warning,
+    short_path,
 )
-from kite_memory.cli.help import Command, add, group
+from kite_memory.cli.main import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
 from kite_memory.text.display import age, counted
@@ -50,11 +51,12 @@ def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = 
         )
     well = all([_unhook(settings), _disconnect(settings), _remove_service(settings)])
     for link in unlink_commands(Path.home()):
-        print_message(f"removed {link}")
+        print_message(f"removed {short_path(link)}")
     if daemon_runs():
         down()
     print_message(
-        f"your notes stay in {settings.vault}, the timeline and the index in {settings.state}, settings in {settings.file}"
+        f"your notes stay in {short_path(settings.vault)}, the timeline and the index in {short_path(settings.state)},"
+        f" settings in {short_path(settings.file)}"
     )
     if not well:
         raise typer.Exit(1)
@@ -235,7 +237,7 @@ def doctor(
 
 def verify(
     accept_missing: Annotated[
-        bool, typer.Option("--accept-missing", help="Notes that are missing were deleted on purpose.")
+        bool, typer.Option("--accept-missing", help="Accept that the missing notes were deleted on purpose.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -420,7 +422,9 @@ _LOOK_AGAIN = 0.25
 
 
 def demo() -> None:
-    """Show a transcript, its notes and an injection for two invented sessions. Needs no key, network or agent, and keeps nothing.
+    """Show two invented sessions, their notes, and what the agent is then given.
+
+    It needs no key, network or agent, and keeps nothing.
 
     Example: kmem demo
     """

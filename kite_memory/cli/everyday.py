@@ -23,7 +23,7 @@ from kite_memory import __version__, paths
 from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, daemon_runs, daemon_version, perform, services
 from kite_memory.cli.console import finish, is_interactive, print_data, print_error, print_message, print_wrapped, short_path, width
-from kite_memory.cli.help import add
+from kite_memory.cli.main import add
 from kite_memory.cli.results import print_status
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.daemon.protocol import DaemonSilent
@@ -48,10 +48,10 @@ def web(
     port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65_535, help="The port to listen on; 0 picks any free one.")] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser; only print the link.")] = False,
 ) -> None:
-    """Show the memory in a browser, for you alone. Ctrl-C ends it.
+    """Read, edit and review the memory in a browser. Ctrl-C ends it.
 
-    It shows today's reading, notes and prompts; notes to read, edit and review; sessions over time; the graph. The page can be
-    reached only from this machine and only with the link, which is new each time, and loads nothing from elsewhere.
+    The page shows what was read, noted and asked today, all notes, the notes that wait for review, sessions over time, and the
+    graph. It can be reached only from this machine and only with the link, which is new each time. It loads nothing from elsewhere.
 
     Example: kmem web
     """
@@ -441,7 +441,7 @@ def _state() -> Path:
 
 
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show the daemon, what was read and what waits, the notes, and today's costs.
+    """Show whether the daemon runs, what is read and what waits, and today's costs.
 
     Example: kmem status
     """

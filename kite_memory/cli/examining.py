@@ -98,7 +98,7 @@ def unwritable(vault: Path) -> VaultReadOnly | None:
 def _machine(settings: Config) -> Iterator[Finding]:
     yield Finding("ok", f"Python {sys.version.split()[0]} at {short_path(Path(sys.executable))}")
     yield Finding(
-        "ok", f"configuration: {short_path(settings.file)}{'' if settings.file.exists() else ' (not there: all defaults)'}"
+        "ok", f"configuration: {short_path(settings.file)}{'' if settings.file.exists() else ' (does not exist: defaults apply)'}"
     )
     if settings.vault.is_dir() and (links := unreachable_commands(Path.home())):
         level: Level = "problem" if any(link.is_symlink() for link in links) else "note"
@@ -173,7 +173,7 @@ def _agents(settings: Config) -> Iterator[Finding]:
                 "note", f"{agent.title}: no hook on {', '.join(status.missing)}", f"`{setup.install_line(agent.name)}` adds it"
             )
         else:
-            yield Finding("ok", f"{agent.title}: hooks are wired in {short_path(agent.settings)}")
+            yield Finding("ok", f"{agent.title}: hooks are installed in {short_path(agent.settings)}")
         for gone in sorted({missing for hook in status.hooks for missing in _missing_parts(hook.command)}):
             yield Finding("problem", f"{agent.title}: the hook starts {gone}, which is gone", "`kmem doctor --repair` corrects it")
 
@@ -183,7 +183,7 @@ def _of_the_plugin(agent: "Agent", also_in_settings: bool) -> Finding:
 
     if also_in_settings:
         hint = f"`{install_line(agent.name)}` removes those in the settings"
-        return Finding("note", f"{agent.title}: hooks are wired twice, by the plugin and in {agent.settings}", hint)
+        return Finding("note", f"{agent.title}: hooks are installed twice, by the plugin and in {agent.settings}", hint)
     if not any(shutil.which("kmem-hook", path=path) for path in (None, str(Path.home() / ".local" / "bin"))):
         return Finding("problem", f"{agent.title}: the plugin does not find `kmem-hook` on the PATH", "`kmem up` links it")
     return Finding("ok", f"{agent.title}: the plugin runs the hooks")
@@ -265,7 +265,7 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
     for reason, count in extractor["set_aside"].items():
         yield Finding("note", f"set aside: {counted(count, 'chunk')} ({reason})", "`kmem backfill --retry` asks again")
     here.embedder.embed(["a"], "query")
-    yield Finding("ok", f"embedder: {index['embedder']}, {counted(index['rows'], 'row')}")
+    yield Finding("ok", f"embedder: {index['embedder']}, {counted(index['rows'], 'vector')}")
     yield from _languages(here.embedder.space.name, here.timeline.events.recent_prompts(_PROMPTS_READ))
     if index["stale"]:
         yield Finding("note", f"not embedded yet: {counted(index['stale'], 'passage')}", "the daemon does that")
@@ -282,7 +282,7 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
     elif not here.vault.root.is_dir():
         yield Finding("note", f"there is no vault at {here.vault.root} yet", "`kmem up` makes one")
     else:
-        yield Finding("ok", f"vault: {here.vault.root}, {counted(status['notes']['total'], 'note')}")
+        yield Finding("ok", f"vault: {short_path(here.vault.root)}, {counted(status['notes']['total'], 'note')}")
         if refusal := unwritable(here.vault.root):
             yield Finding("problem", str(refusal), refusal.hint)
     yield from _usage_findings(status["helping"])

@@ -12,8 +12,9 @@ import typer
 
 from kite_memory.cli.backend import daemon_runs, perform, services
 from kite_memory.cli.console import is_interactive, print_data, print_json, print_message, width
-from kite_memory.cli.help import add
-from kite_memory.text.display import counted
+from kite_memory.cli.main import add
+from kite_memory.cli.results import print_nothing_read
+from kite_memory.text.display import clip, counted
 
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 PANEL = "History"
 
 _BROWSED = 2_000
+_OPENING = 60
+"""Characters of the first prompt that are shown of a session without a title."""
 _FIRST, _ALL = 400, 10_000
 """Limits of events for one answer: a screenful at once and some to scroll, or as many as come in one part."""
 
@@ -39,9 +42,9 @@ def timeline(
 ) -> None:
     """Show what happened in a session, in order. Without a session, list them, newest first.
 
-    A session is browsed on a terminal: Enter opens and unfolds, / searches, e d t p go to the next error, decision, test and
-    prompt, n to a note, f from a failure to its fix, y copies a citation, r shows the brief, v a view, ? all keys, q quits. A
-    citation names one event.
+    On a terminal you can browse. Enter opens and unfolds, and / searches. The keys e, d, t and p go to the next error, decision,
+    test and prompt, n to the next note, and f from a failure to its fix. The key y copies a citation, which names one event, r
+    shows the brief, v changes the view, ? lists all keys, and q quits.
 
     Example: kmem timeline --plain
     """
@@ -57,6 +60,7 @@ def timeline(
             print_data(_session_line(each))
         if not answer["sessions"]:
             print_message("no session is known yet")
+            print_nothing_read()
         return
     whole = _whole(session, edges=as_json)
     if as_json:
@@ -127,8 +131,8 @@ def _session_line(each: dict[str, Any]) -> str:
     if each["tests"]:
         parts.append(counted(each["tests"], "test run") + (f" ({each['failed_tests']} failed)" if each["failed_tests"] else ""))
     where = f"{each['project'] or '-'}, {each['provider']}"
-    title = f"  {each['title']}" if each["title"] else ""
-    return f"{each['last'][:16].replace('T', ' ')}  {each['id'][:13]:13}  {where:24}  {', '.join(parts)}{title}"
+    parts = [", ".join(parts), each["title"] or clip(each["opening"], _OPENING)]
+    return f"{each['last'][:16].replace('T', ' ')}  {each['id'][:13]:13}  {where:24}  {'  '.join(filter(None, parts))}"
 
 
 def _heading(session: dict[str, Any], events: list[dict[str, Any]]) -> str:
@@ -181,9 +185,9 @@ def trace(
 ) -> None:
     """Show what became of each part of a session, and why.
 
-    It follows lines, events, chunks, notes and the index, and changes nothing. With --requests it prints the requests about the
-    session as they would leave this machine: those of the extractor, the judge, `kmem ask`, `kmem resume --polish` and the
-    embedder.
+    It follows the session from the lines of its transcript to events, chunks (the parts that notes are made of), notes and the
+    index. It changes nothing. With --requests it prints the requests about the session as they would leave this machine: those of
+    the extractor, the judge, `kmem ask`, `kmem resume --polish` and the embedder.
 
     Example: kmem trace d3300000-0000-4000-8000-000000000002
     """
@@ -287,7 +291,7 @@ def resume(
     tokens: Annotated[int, typer.Option(metavar="N", min=60, max=4_000, help="At most about this many tokens.")] = 500,
     polish: Annotated[bool, typer.Option("--polish", help="Let a model rephrase its lines, within the day's budget.")] = False,
     in_agent: Annotated[
-        bool, typer.Option("--in-agent", help="Continue in the agent itself; without a terminal, print the command.")
+        bool, typer.Option("--in-agent", help="Continue the session in its agent; without a terminal, print the command that does.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -386,14 +390,12 @@ def handoff(
 
 
 def how(
-    tool: Annotated[
-        list[str], typer.Argument(metavar="TOOL", help="A program, optionally with its first words, or an agent's tool.")
-    ],
+    tool: Annotated[list[str], typer.Argument(metavar="TOOL", help="A program, such as pytest or git rebase, or an agent's tool.")],
     project: OfProject = "",
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="At most this many.")] = 8,
     as_json: AsJson = False,
 ) -> None:
-    """Show how a tool was used here, and how that ended. Successful uses come first, the most frequent at the top.
+    """Show how a tool was used here, and with what result. Successful uses come first, the most frequent at the top.
 
     Example: kmem how pytest
     """
@@ -456,12 +458,21 @@ def blame(
     for each in answer["changes"]:
         times = f" {each['times']} times" if each["times"] > 1 else ""
         commit = f"; committed {each['commit']['hash'][:8]} {each['commit']['subject']}" if each["commit"] else ""
-        print_data(f"{each['last'][:10]}  {each['session']['provider']}  {each['action']}{times} {each['path']}{commit}")
+        print_data(f"{each['last'][:10]}  {each['session']['provider']}  {each['action']}{times} {_path_in(each)}{commit}")
         asked = f'"{each["prompt"]}"' if each["prompt"] else "(before any prompt that is known)"
         print_data(f"    {asked}  [{_short(each['evidence'])}]")
     if not answer["changes"]:
         print_message(f"no change of {path} is known; `kmem search file:{path}` looks for mentions of it")
         raise typer.Exit(1)
+
+
+def _path_in(change: dict[str, Any]) -> str:
+    """Return a changed file relative to the session's folder, or with ``~`` for the user's home."""
+    from kite_memory.cli.results import with_short_home
+
+    path, folder = change["path"], change["session"]["cwd"].rstrip("/\\")
+    inside = bool(folder) and path.startswith((f"{folder}/", f"{folder}\\"))
+    return str(path[len(folder) + 1 :]) if inside else with_short_home(path)
 
 
 def _because(use: dict[str, Any]) -> str:
@@ -481,7 +492,11 @@ def _short(citation: str) -> str:
     return f"{session[: session.find(':') + 9]}#{event}"
 
 
-def threads(project: OfProject = "", as_json: AsJson = False) -> None:
+def threads(
+    project: OfProject = "",
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="At most this many.")] = 50,
+    as_json: AsJson = False,
+) -> None:
     """List work threads: sessions that continued one another's work, and the reasons.
 
     The sessions may be of different agents.
@@ -489,6 +504,8 @@ def threads(project: OfProject = "", as_json: AsJson = False) -> None:
     Example: kmem threads
     """
     answer = perform("threads", project=project)
+    left_out = max(0, len(answer["threads"]) - limit)
+    answer = {**answer, "threads": answer["threads"][:limit], "unsure": answer["unsure"][:limit]}
     if as_json:
         print_json(answer)
         return
@@ -499,8 +516,8 @@ def threads(project: OfProject = "", as_json: AsJson = False) -> None:
         print_data(f"{thread['project'] or '(no project)'}: {counted(len(thread['sessions']), 'session')}, {span}")
         joints = {joint["to"]: joint for joint in thread["joints"]}
         for session in thread["sessions"]:
-            title = f"  {session['title']}" if session["title"] else f"  on {session['branch']}" if session["branch"] else ""
-            print_data(f"  {session['started'][:10]}  {session['provider']}:{session['id'][:13]}{title}")
+            title = session["title"] or clip(session.get("opening", ""), _OPENING)
+            print_data(f"  {session['started'][:10]}  {session['provider']}:{session['id'][:13]}{f'  {title}' if title else ''}")
             if (joint := joints.get(f"{session['provider']}:{session['id']}")) is not None:
                 reasons = "; ".join(map(_reason, joint["reasons"][:3]))
                 print_data(f"              {joint['strength']:.2f} with {_short_id(joint['from'])}: {reasons}")
@@ -513,6 +530,8 @@ def threads(project: OfProject = "", as_json: AsJson = False) -> None:
         print_data(f"  {_short_id(joint['to'])} with {_short_id(joint['from'])}: {reasons}")
     if not (answer["threads"] or answer["unsure"]):
         print_message("no sessions seem to belong together")
+    if left_out:
+        print_message(f"{counted(left_out, 'thread')} left out; `--limit {limit + left_out}` shows all")
     if answer["considered"] < answer["sessions"]:
         print_message(f"note: only the last {answer['considered']:,} of {answer['sessions']:,} sessions were looked at")
 
@@ -556,7 +575,11 @@ def ask(
     for problem in answer["problems"]:
         print_message(f"note: {problem}")
     if not answer["answer"]:
-        print_message("nothing was found; `kmem search` lists what is nearest")
+        if answer.get("nothing_read"):
+            print_message("nothing found")
+            print_nothing_read()
+        else:
+            print_message("nothing was found; `kmem search` lists what is nearest")
         raise typer.Exit(1)
 
 

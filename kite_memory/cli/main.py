@@ -1,17 +1,358 @@
-"""Entry point of `kmem`. Commands are in one file per section of the help."""
+"""The command line as a whole: its sections of commands, help and completion, and the exit code of what is run.
+
+Help is plain text, the same on every terminal, and ends with an example to paste. Commands are in one file per section.
+"""
 
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from enum import Enum
+from functools import partial
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_name, get_group
 
 from kite_memory import __version__
 from kite_memory.cli.console import fall_silent, finish, of_the_machine, print_data, print_error, print_message, speak_any_encoding
-from kite_memory.cli.help import LazySections, prepare_completion
 from kite_memory.errors import KiteError, UsageError
+
+_EXAMPLE = "Example: "
+SHELLS = ("bash", "zsh", "fish", "powershell")
+_VARIABLE = "_KMEM_COMPLETE"
+"""Set by a shell's script when it asks for completions."""
+
+
+class Command(TyperCommand):
+    """The last paragraph of the docstring, ``Example: …``, comes last in the help, on a line of its own."""
+
+    def __init__(self, name: str | None, *, help: str | None = None, epilog: str | None = None, **rest: Any) -> None:
+        said, _, example = (help or "").rpartition(f"\n\n{_EXAMPLE}")
+        super().__init__(name, help=said or help, epilog=epilog or example, **rest)
+
+    def get_params(self, ctx: Any) -> Any:
+        return _taking_plain_values(super().get_params(ctx))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        params = self.get_params(ctx)
+        arguments = [param for param in params if param.param_type_name == "argument"]
+        if arguments:
+            with formatter.section("Arguments"):
+                formatter.write_dl([(param.metavar or param.name, getattr(param, "help", "")) for param in arguments])
+        _write_options(params, ctx, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        _write_example(self.epilog, formatter)
+
+
+def _taking_plain_values(params: Any) -> Any:
+    """Return the parameters, which from now on take words, small numbers and choices as they are.
+
+    Typer coerces every value by pydantic, which takes longer to import than most commands take to run.
+    """
+    for param in params:
+        if "get_runtime_param" not in vars(param):
+            descriptor = param.type_descriptor
+            param.get_runtime_param = partial(_Coercion, descriptor.annotation, descriptor.parameter_info, param.get_runtime_param)
+    return params
+
+
+class _Coercion:
+    def __init__(self, annotation: Any, limits: Any, of_pydantic: Callable[[], Any]) -> None:
+        self._annotation = annotation
+        self._limits = limits
+        self._of_pydantic = of_pydantic
+
+    def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if self._limits.parser is None:
+            if self._annotation is str and type(value) is str:
+                return value
+            if self._annotation == list[str] and type(value) is tuple and all(type(each) is str for each in value):
+                return list(value)
+            if isinstance(self._annotation, type) and issubclass(self._annotation, Enum) and value in list(self._annotation):
+                return self._annotation(value)
+            if self._annotation is int and (number := _small_number(value)) is not None and self._allows(number):
+                return number
+        return self._of_pydantic().coerce(value, param=param, ctx=ctx)
+
+    def _allows(self, number: int) -> bool:
+        least, most = self._limits.min, self._limits.max
+        return (least is None or least <= number) and (most is None or number <= most)
+
+
+def _small_number(value: object) -> int | None:
+    if type(value) is int:
+        return value
+    return int(value) if isinstance(value, str) and len(value) < 10 and value.isascii() and value.isdecimal() else None
+
+
+class Sections(TyperGroup):
+    """Command group that lists commands under the headings of their sections, each with the first sentence of its help."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _taking_plain_values(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Show the help and exit with success if there is no command."""
+        if not args and not self.invoke_without_command and not ctx.resilient_parsing:
+            print_data(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        _write_options(self.get_params(ctx), ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for heading, rows in self.listing(ctx).items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+    def listing(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        """Return the names of the commands and their first sentences, by heading."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                heading = getattr(command, "rich_help_panel", None) or "Commands"
+                sections.setdefault(heading, []).append((name, first_sentence(command.help or "")))
+        return sections
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        _write_example(self.epilog, formatter)
+
+
+class LazySections(Sections):
+    """The group of all commands. The module of a command is imported when the command is asked for, and for the help none is."""
+
+    def __init__(self, **attrs: Any) -> None:
+        super().__init__(**attrs)
+        self.commands = _CommandsByName(self.commands)
+
+    def listing(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        return {heading: [(name, sentence) for name, _, sentence in rows] for heading, rows in COMMANDS.items()}
+
+
+class _CommandsByName(MutableMapping[str, Any]):
+    def __init__(self, loaded: MutableMapping[str, Any]) -> None:
+        self._loaded = loaded
+        self._modules = {name: module for rows in COMMANDS.values() for name, module, _ in rows}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = _load_command(name, self._modules[name])
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules or name in self._loaded
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._modules, *self._loaded)))
+
+    def __len__(self) -> int:
+        return len({*self._modules, *self._loaded})
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+
+def _load_command(name: str, module: str) -> Any:
+    """Import the module and build this one of its commands: building all of them takes longer than many a command."""
+    section = group(help="", example="")
+    import_module(f"kite_memory.cli.{module}").add_to(section)
+    section.registered_commands = [each for each in section.registered_commands if _name_of(each) == name]
+    section.registered_groups = [each for each in section.registered_groups if each.name == name]
+    return get_group(section).commands[name]
+
+
+def _name_of(command: Any) -> str:
+    return str(command.name or get_command_name(command.callback.__name__))
+
+
+COMMANDS = {
+    "Everyday": (
+        ("up", "everyday", "Set everything up and start"),
+        ("down", "everyday", "Stop the daemon"),
+        ("status", "everyday", "Show whether the daemon runs, what is read and what waits, and today's costs"),
+        ("web", "everyday", "Read, edit and review the memory in a browser"),
+    ),
+    "Memory": (
+        ("search", "memory", "Search notes and transcripts, by meaning and by words"),
+        ("recall", "memory", "Show exactly what the prompt hook would give the agent, and why"),
+        ("show", "memory", "Show notes as an agent sees them when it opens one"),
+        ("edit", "memory", "Open a note in $VISUAL or $EDITOR"),
+        ("remember", "memory", "Write a note at once"),
+        ("forget", "memory", "Move notes to the vault's trash, and out of every index at once"),
+        ("mute", "memory", "Never give a note to an agent again"),
+        ("why", "memory", "Show the lines of the transcript that a note rests on"),
+        ("open", "memory", "Open a note in your desktop's markdown program"),
+    ),
+    "History": (
+        ("timeline", "history", "Show what happened in a session, in order"),
+        ("trace", "history", "Show what became of each part of a session, and why"),
+        ("resume", "history", "Summarise where the last session stopped"),
+        ("handoff", "history", "Write a session's brief into the file that the next agent reads"),
+        ("threads", "history", "List work threads: sessions that continued one another's work, and the reasons"),
+        ("how", "history", "Show how a tool was used here, and with what result"),
+        ("fix", "history", "Show where an error occurred before, and how it was fixed"),
+        ("blame", "history", "Show which prompts changed a file, newest first, and their commits"),
+        ("ask", "history", "Answer a question from notes and events"),
+    ),
+    "Agents": (
+        ("connect", "bridging", "Register the MCP server with an agent"),
+        ("mcp", "bridging", "Serve MCP on standard input and output"),
+        ("serve", "bridging", "Serve MCP over HTTP, for several agents or a team"),
+        ("token", "bridging", "Create, list and revoke the tokens that `kmem serve` asks for"),
+        ("admin", "serving", "Administer a team's store: audit, usage, undelete, backup and restore"),
+    ),
+    "Vault": (
+        ("synthesize", "vault", "Rewrite MEMORY.md, a summary of the vault on one page of at most 200 lines"),
+        ("graph", "vault", "Show which notes link to which"),
+        ("consolidate", "vault", "Tidy up the vault; `kmem undo` reverts it"),
+        ("undo", "vault", "Revert the last consolidation, except where you have written since"),
+        ("export", "vault", "Write every note into one file that other programs can read"),
+        ("import", "vault", "Import another memory, or a folder of notes"),
+        ("sync", "vault", "Exchange this memory with your other machines"),
+        ("review", "reviewing", "Review notes that wait for you: doubtful, contradictory or overlong ones"),
+    ),
+    "Set-up": (
+        ("statusline", "setup", "Print a segment for a status line"),
+        ("daemon", "setup", "Run the daemon in this process"),
+        ("uninstall", "care", "Remove Kite Memory from your agents and stop its daemon"),
+        ("hooks", "setup", "Add, remove and show hooks in your agents' settings"),
+        ("service", "setup", "Start the daemon whenever you log in"),
+        ("keys", "setup", "Manage API keys, which are optional, and values to redact"),
+        ("config", "setup", "Show and change settings"),
+    ),
+    "Care": (
+        ("backfill", "care", "Read every existing transcript and make notes of it"),
+        ("logs", "care", "Print the daemon's log"),
+        ("doctor", "care", "Check for problems that keep Kite Memory from working, and suggest fixes"),
+        ("verify", "care", "Check timeline, index and vault against each other"),
+        ("rebuild", "care", "Rebuild the index from the vault"),
+        ("demo", "care", "Show two invented sessions, their notes, and what the agent is then given"),
+        ("help", "main", "Show help about a command, or everything as a manual page"),
+        ("completion", "main", "Print the script that lets a shell complete commands and options"),
+        ("extensions", "care", "List sources, extractors and embedders that other packages add, and check them"),
+    ),
+}
+"""By heading: the name of each command, its module, and the first sentence of its help."""
+
+
+def group(*, help: str, example: str, **rest: Any) -> typer.Typer:
+    return typer.Typer(cls=Sections, rich_markup_mode=None, help=help, epilog=example, **rest)
+
+
+def add(app: typer.Typer, *commands: Callable[..., None], panel: str, name: str | None = None) -> None:
+    for command in commands:
+        app.command(name, cls=Command, rich_help_panel=panel)(command)
+
+
+def _write_options(params: Any, ctx: Any, formatter: Any) -> None:
+    records = [param.get_help_record(ctx) for param in params if param.param_type_name == "option"]
+    if rows := [record for record in records if record]:
+        with formatter.section("Options"):
+            formatter.write_dl(rows)
+
+
+def _write_example(example: str | None, formatter: Any) -> None:
+    if example:
+        formatter.write(f"\nExample:\n  {example}\n")  # not wrapped: it is for pasting
+
+
+def first_sentence(text: str) -> str:
+    paragraph = " ".join(text.strip().partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].removesuffix(".")
+
+
+def help_(
+    context: typer.Context,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND", help="The command; without one, all are listed.")
+    ] = None,
+    man: Annotated[bool, typer.Option("--man", help="Print everything as a page for man.")] = False,
+) -> None:
+    """Show help about a command, or everything as a manual page.
+
+    Example: kmem help search
+    """
+    root = context.find_root()
+    if man:
+        print_data(_manual(root.command).rstrip("\n"))
+        return
+    found: Any = root.command
+    for word in command or []:
+        found = getattr(found, "commands", {}).get(word)
+        if found is None:
+            raise UsageError(f"there is no command {' '.join(command or [])!r}", hint="`kmem help` lists them")
+    print_data(help_of(found, " ".join(["kmem", *(command or [])])))
+
+
+def completion(shell: Annotated[str, typer.Argument(metavar="SHELL", help=f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]}.")]) -> None:
+    """Print the script that lets a shell complete commands and options.
+
+    For bash, add `source <(kmem completion bash)` to ~/.bashrc, and for zsh the same to ~/.zshrc. For fish, write it to
+    ~/.config/fish/completions/kmem.fish. For PowerShell, add
+    `kmem completion powershell | Out-String | Invoke-Expression` to $PROFILE.
+
+    Example: kmem completion bash
+    """
+    from typer._completion_shared import get_completion_script  # Typer offers it only as an option that edits start-up files
+
+    if shell not in SHELLS:
+        raise UsageError(f"there is no completion for {shell!r}", hint=f"choose one of: {', '.join(SHELLS)}")
+    print_data(get_completion_script(prog_name="kmem", complete_var=_VARIABLE, shell=shell))
+
+
+def prepare_completion() -> None:
+    """Register how each shell asks for completions, if one is asking."""
+    if _VARIABLE in os.environ:
+        from typer._completion_classes import completion_init
+
+        completion_init()
+
+
+def help_of(command: Any, name: str) -> str:
+    """Return the help of a command that is called ``name``, without the last newline."""
+    with command.make_context(name, [], resilient_parsing=True, help_option_names=["-h", "--help"]) as context:
+        return str(command.get_help(context)).strip()
+
+
+def every_help(root: Any, name: str = "kmem") -> Iterator[tuple[str, str]]:
+    """Yield the whole name and the help of every command, groups before what is in them."""
+    yield name, help_of(root, name)
+    for inner_name, inner in getattr(root, "commands", {}).items():
+        if not inner.hidden:
+            yield from every_help(inner, f"{name} {inner_name}")
+
+
+def _manual(root: Any) -> str:
+    """Return the manual page in roff: the text of every command's help, in literal blocks."""
+    lines = [f'.TH KMEM 1 "" "kite-memory {__version__}"', ".SH NAME", "kmem \\- a memory for AI coding agents"]
+    for name, text in every_help(root):
+        lines += [f'.SH "{name}"', ".nf", *map(_roff, text.splitlines())]
+        lines.append(".fi")
+    return "\n".join(lines)
+
+
+def _roff(line: str) -> str:
+    escaped = line.replace("\\", "\\e").replace("-", "\\-")
+    escaped = "".join(each if each.isascii() else f"\\[u{ord(each):04X}]" for each in escaped)
+    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
+
+
+def add_to(app: typer.Typer) -> None:
+    add(app, help_, panel="Care", name="help")
+    add(app, completion, panel="Care")
+
 
 app = typer.Typer(
     name="kmem",
@@ -21,7 +362,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Long-term memory for AI coding agents: markdown notes on your machine, shown when they help.",
+    help="Long-term memory for AI coding agents: markdown notes on your machine, given to the agent when they help.",
     epilog="kmem up",
 )
 

@@ -14,7 +14,7 @@ import typer
 from kite_memory import config as configuration
 from kite_memory.cli.backend import daemon_runs, perform
 from kite_memory.cli.console import ask, is_interactive, print_data, print_json, print_message, read_all
-from kite_memory.cli.help import add
+from kite_memory.cli.main import add
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
 from kite_memory.text.display import clip_line, counted
@@ -134,7 +134,8 @@ def recall(
     session: Annotated[
         str,
         typer.Option(
-            metavar="ID", help="As the next prompt of this session: notes it was shown are left out, and its subject counts."
+            metavar="ID",
+            help="Treat it as the next prompt of this session: leave out notes already shown there, and consider its subject.",
         ),
     ] = "",
     cwd: Annotated[
@@ -188,12 +189,15 @@ def _print_explained(answer: dict[str, Any]) -> None:
 
 def show(
     note: Annotated[
-        list[str], typer.Argument(metavar="NOTE", help="Id or the end of one, path, title, or a conversation's citation.")
+        list[str],
+        typer.Argument(metavar="NOTE", help="A note's id or the end of it, its path or title; or the citation of a conversation."),
     ],
     tokens: Annotated[
         int, typer.Option(metavar="N", min=0, help="At most this many tokens of each; 0 shows the whole file.")
     ] = 400,
-    history: Annotated[bool, typer.Option("--history", help="Show earlier versions of a note under a key, newest first.")] = False,
+    history: Annotated[
+        bool, typer.Option("--history", help="Show earlier versions of a note that has a key, newest first.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show notes as an agent sees them when it opens one.
@@ -318,7 +322,7 @@ def forget(
     since: Annotated[str, typer.Option(metavar="AGE", help="Every note of the last 12h or 30d, or since 2026-03-01.")] = "",
     matching: Annotated[str, typer.Option(metavar="TEXT", help="Every note whose title or text contains this.")] = "",
     with_evidence: Annotated[
-        bool, typer.Option("--with-evidence", help="Erase the words of the events they rest on, too. Asks first.")
+        bool, typer.Option("--with-evidence", help="Also erase the words of the events that they rest on. Asks first.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be forgotten.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
@@ -326,10 +330,11 @@ def forget(
 ) -> None:
     """Move notes to the vault's trash, and out of every index at once. They are never written again.
 
-    Events that only they rest on are no longer used by search, answers, briefs or threads, though `kmem timeline` still shows
-    them. With --with-evidence the words of these events are erased for good, and reading the transcript again does not bring them
-    back. The transcript itself belongs to your agent and stays, as does anything said about the same subject elsewhere. NOTE may
-    also be a citation, as `kmem why` and `kmem resume` show it: then that line is no longer used, or erased.
+    Events that no other note rests on are no longer used by search, answers, briefs or threads, though `kmem timeline` still
+    shows them. With --with-evidence the words of these events are erased for good, and reading the transcript again does not bring
+    them back. The transcript itself belongs to your agent and stays, as does anything said about the same subject elsewhere.
+
+    NOTE may also be a citation, as `kmem why` and `kmem resume` show it. Then that line is no longer used, or erased.
 
     Example: kmem forget "postgres over sqlite"
     """
@@ -483,7 +488,11 @@ def _print_evidence(report: dict[str, Any]) -> None:
 
 def _print_prompts(report: dict[str, Any]) -> None:
     if not report["prompts"]:
-        print_message("no prompt was given a note yet" if report["silent"] else "no prompt has been answered yet")
+        print_message(
+            "no prompt was given a note yet"
+            if report["silent"]
+            else "no prompt has been answered yet; `kmem hooks status` shows which agents ask"
+        )
     for prompt in report["prompts"]:
         moment = f" ({_MOMENTS[prompt['moment']]})" if prompt["moment"] in _MOMENTS else ""
         said = prompt["prompt"] or ("" if moment else "(nothing that may be kept)")

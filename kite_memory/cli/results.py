@@ -31,7 +31,7 @@ def print_status(status: dict[str, Any], *, as_json: bool) -> None:
         read = f"{counted(source['sessions'], 'session')}, {counted(source['events'], 'event')}"
         print_data(f"source     {source['provider']}: {read}{files}{behind}{problems}")
     if not used:
-        print_data("source     none: no agent has left transcripts here")
+        print_data("source     none: no transcripts of any agent were found")
     kinds = ", ".join(counted(count, kind) for kind, count in notes["by_kind"].items() if count)
     print_data(f"notes      {notes['total']}" + (f": {kinds}" if kinds else ""))
     if notes["to_review"]:
@@ -55,8 +55,8 @@ def print_status(status: dict[str, Any], *, as_json: bool) -> None:
     if refused := extractor["refused_items"]:
         most = sorted(refused.items(), key=lambda each: (-each[1], each[0]))[:_REASONS]
         rest = sum(refused.values()) - sum(count for _, count in most)
-        reasons = [f"{count} {reason}" for reason, count in most] + ([f"{rest} for other reasons"] if rest else [])
-        print_data(f"held back  {', '.join(reasons)}")
+        reasons = [f"{count} {_REVIEWED.sub('to review: ', reason)}" for reason, count in most]
+        print_data(f"held back  {'; '.join([*reasons, *([f'{rest} for other reasons'] if rest else [])])}")
     if extractor["budget_usd"]:
         tokens = f"{extractor['tokens_in']:,} tokens in, {extractor['tokens_out']:,} out"
         dollars = f"${extractor['cost_usd']:.3f} of ${extractor['budget_usd']:.2f}"
@@ -66,7 +66,8 @@ def print_status(status: dict[str, Any], *, as_json: bool) -> None:
     for problem in status["problems"]:
         print_data(f"problem    {problem['reason']} ({problem['count']}), first in {problem['where']}")
     for note in status["last_notes"]:
-        print_data(f"last note  {note['created'][:16].replace('T', ' ')}  {note['title']}")
+        line = f"last note  {note['created'][:16].replace('T', ' ')}  {note['title']}"
+        print_data(clip_end(line, width()) if sys.stdout is not None and sys.stdout.isatty() else line)
 
 
 _EXTRACTORS = {
@@ -75,6 +76,7 @@ _EXTRACTORS = {
     "anthropic": "anthropic: a model, with your key",
     "openai": "openai: a model at the address that you set",
 }
+_REVIEWED = re.compile(r"^proposed: ")
 _REASONS = 4
 """Limit of reasons in a line why notes were not made, or only proposed."""
 
@@ -152,11 +154,18 @@ def print_found(found: dict[str, Any], *, explain: bool, limit: int) -> None:
             _print(each, words, is_note=is_note, explain=explain)
 
 
+def print_nothing_read() -> None:
+    print_message("hint: no transcript has been read yet: `kmem up` reads and watches them; `kmem demo` shows what comes of it")
+
+
 def print_search_hint(found: dict[str, Any], *, project: str, since: str) -> None:
     print_message("nothing found")
     narrowed = [f"without {option}" for option, given in (("--project", project), ("--since", since)) if given]
     if re.search(r"\b(?:decision|insight|fact|preference|error|test|resume|tool|file|session):", found["query"]):
         narrowed.append("without the prefix")
+    if found.get("nothing_read") and not narrowed:  # a daemon of the version before does not say it
+        print_nothing_read()
+        return
     print_message(f"hint: try {', '.join([*narrowed, 'fewer or other words'])}; `kmem status` says what has been read")
 
 

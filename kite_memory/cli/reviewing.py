@@ -11,7 +11,7 @@ import typer
 from kite_memory.cli import memory
 from kite_memory.cli.backend import perform
 from kite_memory.cli.console import is_interactive, print_data, print_json, print_message, print_warning, stderr_console, width
-from kite_memory.cli.help import add
+from kite_memory.cli.main import add
 from kite_memory.errors import KiteError
 from kite_memory.text.display import counted
 
@@ -70,7 +70,7 @@ def review(
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="At most this many.")] = 200,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Decide about notes that wait: doubtful, contradictory or overlong ones.
+    """Review notes that wait for you: doubtful, contradictory or overlong ones.
 
     On a terminal they are shown one by one, each with its evidence and how it differs from the nearest note. Elsewhere they are
     listed. Review.md in your vault has the same notes, with boxes to tick.

@@ -19,7 +19,7 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.console import print_data, print_json, print_message
-from kite_memory.cli.help import Command, group
+from kite_memory.cli.main import Command, group
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.system.private_files import replace_file
@@ -47,7 +47,7 @@ Store = Annotated[
         help="The team's store, as postgresql://…; default: KMEM_STORE, else the configuration.",
     ),
 ]
-Since = Annotated[str, typer.Option(metavar="AGE", help="How far back, as 7d or 12h.")]
+Since = Annotated[str, typer.Option(metavar="AGE", help="How far back, such as 7d or 12h.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -61,7 +61,7 @@ def audit(
     as_json: AsJson = False,
     store: Store = "team",
 ) -> None:
-    """List who called which tool of the team's server, on what and when, newest first.
+    """List who called which tool of the team's server, and when; newest first.
 
     The content of calls is not kept. The audit goes back as far as `keep_days` in [team] allows.
 
@@ -110,7 +110,7 @@ def undelete(
     project: Annotated[str, typer.Option(metavar="PROJECT", help="The project it belongs to.")] = "",
     store: Store = "team",
 ) -> None:
-    """Restore a deleted memory or a forgotten note while its words are kept.
+    """Restore a deleted memory or a forgotten note, as long as its text is kept.
 
     They are kept for `keep_days` of [team]. A memory comes back as a new version. A forgotten journal comes back without its
     conversation.
@@ -144,7 +144,7 @@ def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `kmem admin backup` wrote.")],
     store: Store = "team",
 ) -> None:
-    """Read a backup into an empty tenant, all of it or nothing.
+    """Restore a backup into an empty tenant, completely or not at all.
 
     Its notes are embedded again, so that they can be found.
 

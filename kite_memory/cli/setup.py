@@ -18,7 +18,7 @@ from kite_memory.agents.claude_code import fast_command
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, apply, backed_up, diff, read_settings
 from kite_memory.cli.console import ask, is_interactive, print_as_is, print_data, print_error, print_json, print_message, short_path
-from kite_memory.cli.help import Command, add, group
+from kite_memory.cli.main import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, UsageError
 from kite_memory.system.private_files import PRIVATE, make_folder, replace_file
@@ -208,7 +208,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 hooks = group(help="Add, remove and show hooks in your agents' settings.", example="kmem hooks status")
 service = group(help="Start the daemon whenever you log in.", example="kmem service show")
-keys = group(help="Store keys for the model and for embeddings; both are optional.", example="kmem keys list")
+keys = group(help="Manage API keys, which are optional, and values to redact.", example="kmem keys list")
 config = group(help="Show and change settings.", example="kmem config show")
 
 
@@ -398,7 +398,7 @@ def protect_literals(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .env or .netrc file, or a file with one literal per line.")],
     forget: Annotated[bool, typer.Option("--forget", help="Stop protecting the values of FILE.")] = False,
 ) -> None:
-    """Redact the values of a file wherever they occur. Only keyed hashes of the values are stored.
+    """Redact the values in a file, such as .env, wherever they occur. Only keyed hashes of the values are stored.
 
     Example: kmem keys protect ~/orchard/.env
     """
@@ -427,9 +427,9 @@ def list_keys(as_json: AsJson = False) -> None:
 
 @config.command("show", cls=Command)
 def show_config(as_json: AsJson = False) -> None:
-    """Show every setting in force. Its source is the file, the environment, or the default.
+    """Show every setting in force and where it comes from.
 
-    Only agents' folders that exist are shown; --json shows all.
+    A setting comes from the file, the environment or the defaults. Only agents' folders that exist are shown; --json shows all.
 
     Example: kmem config show
     """
@@ -520,7 +520,7 @@ def statusline(
 
 
 def daemon() -> None:
-    """Run the service process itself. This is what systemd and launchd start.
+    """Run the daemon in this process. This is what systemd and launchd start.
 
     Example: kmem daemon
     """

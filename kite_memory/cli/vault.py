@@ -12,7 +12,7 @@ import typer
 from kite_memory import config as configuration
 from kite_memory.cli.backend import perform, services
 from kite_memory.cli.console import print_data, print_json, print_message, print_written_json
-from kite_memory.cli.help import add
+from kite_memory.cli.main import add
 from kite_memory.errors import FoundSomething, KiteError, UsageError
 from kite_memory.exchange import ImportFormat
 from kite_memory.model.note import Note
@@ -29,7 +29,7 @@ PANEL = "Vault"
 def sync(
     target: Annotated[str, typer.Argument(metavar="[FOLDER|URL]", help="A folder, or a git repository. It is remembered.")] = "",
     join: Annotated[
-        str, typer.Option(metavar="KEY", help="Join machines that exchange already, with the key of one of them.")
+        str, typer.Option(metavar="KEY", help="Join machines that already exchange, with the key of one of them.")
     ] = "",
     encrypt: Annotated[bool, typer.Option("--encrypt", help="Create a folder in which everything is encrypted, with age.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be exchanged.")] = False,
@@ -182,7 +182,7 @@ def graph(
     limit: Annotated[
         int, typer.Option(metavar="N", min=1, max=20_000, help="At most this many notes, the most central ones.")
     ] = 200,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
 ) -> None:
     """Show which notes link to which. `kmem web` shows it in a browser.
 
@@ -254,11 +254,12 @@ def export(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="Ends in .zip (markdown), .jsonl or .html (to read); - writes JSONL to standard output."
+            metavar="FILE",
+            help="A name that ends in .zip (markdown), .jsonl or .html (a page to read); - writes JSONL to standard output.",
         ),
     ],
     project: Annotated[str, typer.Option(metavar="NAME", help="Only this project, and notes that are global.")] = "",
-    html: Annotated[bool, typer.Option("--html", help="One page to read in a browser, whatever the name ends in.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="Write a page to read in a browser, whatever the name ends in.")] = False,
 ) -> None:
     """Write every note into one file that other programs can read.
 

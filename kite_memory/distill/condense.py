@@ -423,7 +423,8 @@ _MARKUP = lazy_regex(r"\*\*|^[ \t]{0,8}#{1,6} ", re.MULTILINE)
 """Marks of bold text and headings, which a model pays for and which say nothing."""
 
 _ALIKE = 4
-_WITH_DIGIT = lazy_regex(r"[\w./:@~^-]*\d[\w./:@~^-]*")
+_WITH_DIGIT = lazy_regex(r"(?<![\w./:@~^-])[\w./:@~^-]*\d[\w./:@~^-]*")
+"""Begins only where a word begins: from every character of a long one it would take quadratic time."""
 
 
 def _plain(text: str) -> str:

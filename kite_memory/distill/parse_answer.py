@@ -3,10 +3,10 @@
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import orjson
 
@@ -14,6 +14,7 @@ from kite_memory.distill.prose import clean, one_line
 from kite_memory.errors import StateDamaged
 from kite_memory.model.event import Event
 from kite_memory.model.note import (
+    ITEM_KINDS,
     Change,
     Chunk,
     Decision,
@@ -26,67 +27,22 @@ from kite_memory.model.note import (
     RecordItem,
     Rejected,
     Topic,
+    record_from_json,
+    record_to_json,
 )
 from kite_memory.text.display import clip
 
-_CLASSES: dict[str, Callable[..., RecordItem]] = {
-    "decision": Decision,
-    "insight": Insight,
-    "fact": Fact,
-    "preference": Preference,
-    "question": OpenQuestion,
-}
-_NAMES: dict[object, str] = {kind: name for name, kind in _CLASSES.items()}
-
 
 def to_json(record: Record) -> bytes:
-    return orjson.dumps(
-        {
-            "topics": [
-                {
-                    "name": topic.name,
-                    "summary": topic.summary,
-                    "categories": topic.categories,
-                    "entities": topic.entities,
-                    "items": [{"kind": _NAMES[type(item)], "item": item} for item in topic.items],
-                }
-                for topic in record.topics
-            ],
-            "cross_topic_insights": record.cross_topic_insights,
-            "weighed": record.weighed,
-        }
-    )
+    return orjson.dumps({**record_to_json(record), "weighed": record.weighed})
 
 
 def from_json(text: bytes) -> Record:
     """Parse a record. Raises `StateDamaged` for anything that `to_json` did not write."""
     try:
-        raw = orjson.loads(text)
-        return Record(
-            topics=tuple(
-                Topic(
-                    name=topic["name"],
-                    summary=topic["summary"],
-                    categories=tuple(topic["categories"]),
-                    entities=tuple(topic["entities"]),
-                    items=tuple(_item_from_json(item["kind"], item["item"]) for item in topic["items"]),
-                )
-                for topic in raw["topics"]
-            ),
-            cross_topic_insights=tuple(raw["cross_topic_insights"]),
-            weighed=tuple(raw.get("weighed", ())),
-        )
+        return record_from_json(orjson.loads(text))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StateDamaged("an answer in the outbox cannot be read", hint="run `kmem verify`") from error
-
-
-def _item_from_json(kind: str, raw: dict[str, Any]) -> RecordItem:
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
-    if "rejected" in values:
-        values["rejected"] = tuple(Rejected(**rejected) for rejected in raw["rejected"])
-    if values.get("change") is not None:
-        values["change"] = Change(**raw["change"])
-    return _CLASSES[kind](**values)
 
 
 TITLE_CHARS = 120
@@ -350,7 +306,7 @@ def _change(raw: Mapping[object, object], offered: Mapping[str, str]) -> Change 
     return None
 
 
-_KINDS = frozenset(("decision", "insight", "fact", "preference", "question", "open question"))
+_KINDS = frozenset((*ITEM_KINDS, "open question"))
 
 
 def is_the_persons(event: Event) -> bool:

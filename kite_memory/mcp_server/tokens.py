@@ -207,7 +207,7 @@ class Tokens:
                 raise
             except sqlite3.DatabaseError as error:
                 raise StateDamaged(
-                    f"{self._file} cannot be used: {error}", hint="move it away; tokens must then be made anew"
+                    f"{self._file} cannot be used: {error}", hint="move it away; then create all tokens again"
                 ) from error
 
     def _signed(self, id: str, secret: str, ends: int) -> str:
@@ -271,7 +271,7 @@ def _key(file: Path) -> bytes:
             _publish(file)
             continue
         if len(key) != _KEY_BYTES:
-            raise StateDamaged(f"{file} is not a key", hint="move it away; tokens must then be made anew")
+            raise StateDamaged(f"{file} is not a key", hint="move it away; then create all tokens again")
         return key
     raise KiteError(f"cannot keep a key in {file}")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from kite_memory.model.event import Event, Provenance, Session
 
@@ -152,6 +152,74 @@ class Record:
 
     def items(self) -> tuple[RecordItem, ...]:
         return tuple(item for topic in self.topics for item in topic.items)
+
+
+ITEM_KINDS: Mapping[str, type[RecordItem]] = {
+    "decision": Decision,
+    "insight": Insight,
+    "fact": Fact,
+    "preference": Preference,
+    "question": OpenQuestion,
+}
+"""The kinds of items by the names that a model's answer and everything stored use for them."""
+_NAMES: Mapping[type[RecordItem], str] = {kind: name for name, kind in ITEM_KINDS.items()}
+
+
+def item_kind(item: RecordItem) -> str:
+    """Return the name of the item's kind."""
+    return _NAMES[type(item)]
+
+
+def named_item(item: RecordItem) -> dict[str, object]:
+    """Return an item for orjson, which writes its fields."""
+    return {"kind": item_kind(item), "item": item}
+
+
+def item_from_json(raw: Mapping[str, Any]) -> RecordItem:
+    """Return the item that orjson has written for `named_item`. Raises `KeyError` or `TypeError` for anything else."""
+    fields = raw["item"]
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
+    if "rejected" in values:
+        values["rejected"] = tuple(Rejected(**rejected) for rejected in fields["rejected"])
+    if values.get("change") is not None:
+        values["change"] = Change(**fields["change"])
+    kind: Callable[..., RecordItem] = ITEM_KINDS[raw["kind"]]
+    return kind(**values)
+
+
+def record_to_json(record: Record, item_to_json: Callable[[RecordItem], object] = named_item) -> dict[str, object]:
+    """Return topics and insights as JSON values; `Record.weighed` is for a stored answer alone."""
+    return {
+        "topics": [
+            {
+                "name": topic.name,
+                "summary": topic.summary,
+                "categories": topic.categories,
+                "entities": topic.entities,
+                "items": [item_to_json(item) for item in topic.items],
+            }
+            for topic in record.topics
+        ],
+        "cross_topic_insights": record.cross_topic_insights,
+    }
+
+
+def record_from_json(raw: Mapping[str, Any], item_from_json: Callable[[Mapping[str, Any]], RecordItem] = item_from_json) -> Record:
+    """Return the record that `record_to_json` wrote, with ``weighed`` if it is there. Strict: our own programs wrote it."""
+    return Record(
+        topics=tuple(
+            Topic(
+                name=topic["name"],
+                summary=topic["summary"],
+                categories=tuple(topic["categories"]),
+                entities=tuple(topic["entities"]),
+                items=tuple(map(item_from_json, topic["items"])),
+            )
+            for topic in raw["topics"]
+        ),
+        cross_topic_insights=tuple(raw["cross_topic_insights"]),
+        weighed=tuple(raw.get("weighed", ())),
+    )
 
 
 class Scope(StrEnum):

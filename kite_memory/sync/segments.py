@@ -151,7 +151,7 @@ class GitRemote:
             raise self._error("cannot be read", error) from error
 
     def exchange(self, write: Callable[[], None]) -> None:
-        """Have the folder written to, then commit and push. Others may push at the same time."""
+        """Let ``write`` change the folder, then commit and push. Others may push at the same time."""
         write()
         try:
             for left in reversed(range(_ATTEMPTS)):

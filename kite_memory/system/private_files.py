@@ -4,6 +4,7 @@ The kernel frees the locks of a process that dies.
 """
 
 import contextlib
+import errno
 import os
 import stat
 import sys
@@ -42,14 +43,17 @@ def lock_now(handle: int, *, shared: bool = False) -> bool:
     return True
 
 
-def lock(handle: int) -> None:
-    """Wait without limit for an exclusive lock. On Windows none is taken."""
-    if sys.platform != "win32":
-        fcntl.flock(handle, fcntl.LOCK_EX)
-
-
 _PATIENCE = 30.0
 _LOCK_PAUSE = 0.005
+
+
+def lock(handle: int) -> None:
+    """Wait without limit for an exclusive lock."""
+    if sys.platform == "win32":
+        while not lock_now(handle):  # Windows' own wait gives up after ten seconds
+            time.sleep(_LOCK_PAUSE)
+    else:
+        fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 class WriterLock:
@@ -193,7 +197,7 @@ def write_aside(folder: Path, write: Callable[[IO[bytes]], object], *, mode: int
                 os.fchmod(file.fileno(), mode)
             write(file)
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -229,12 +233,26 @@ def when_not_in_use(change: Callable[[], Changed]) -> Changed:
     return change()
 
 
+def sync_file(handle: int) -> None:
+    """Wait until an open file or folder is on the disk. macOS's fsync leaves it in the disk's cache; its `F_FULLFSYNC` does not."""
+    full = None if sys.platform == "win32" else getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None:
+        try:
+            fcntl.fcntl(handle, full)
+        except OSError as error:
+            if error.errno == errno.EIO:
+                raise
+        else:
+            return
+    os.fsync(handle)  # the only one there is, or the only one that this file system knows
+
+
 def sync_folder(folder: Path) -> None:
     """Sync a folder, so that files created, renamed or removed in it stay so after a power cut."""
     if sys.platform == "win32":
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(handle)
+        sync_file(handle)
     finally:
         os.close(handle)

@@ -158,6 +158,7 @@ def open_store(
     try:
         connection.execute(f"PRAGMA journal_mode = {journal}")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA fullfsync = ON")  # as `sync_file`, on macOS
         connection.execute("PRAGMA foreign_keys = ON")
         migrate(connection, migrations, named=named)
     except BaseException:

@@ -1,9 +1,12 @@
-"""Text as people read and write it: cut to a length, counts in words, and ages such as ``12h`` or ``30d``."""
+"""Text as people read and write it: cut to a length, long prompts in few words, counts in words, ages such as ``12h``."""
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from kite_memory.errors import UsageError
+from kite_memory.text import lazy_regex
 
 
 def clip(text: str, limit: int) -> str:
@@ -58,3 +61,253 @@ def age(text: str, now: datetime) -> datetime | None:
         return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, OverflowError):  # the latter if the conversion to UTC leaves the range of dates
         raise UsageError(f"{text!r} is neither an age nor a date", hint="write 12h, 30d, 8w or 2026-03-01") from None
+
+
+_READ = 12_000
+_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|[*`]{2,3}|(?<=\s)`|`(?=[\s.,;:)]|$)|^`", re.MULTILINE)
+_FENCE = lazy_regex(r"^[ \t]{0,8}(```|~~~).*?(?:^[ \t]{0,8}\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+_HEADING = lazy_regex(r"^(#{1,6})[ \t]+([^\n]{1,400})$", re.MULTILINE)
+_HEADING_SIGN = lazy_regex(r"^#{1,6}[ \t]+", re.MULTILINE)
+_BOLD_HEADING = lazy_regex(r"^()\*\*([^*\n]{2,160})\*\*:?[ \t]*$", re.MULTILINE)
+_NUMBERED = lazy_regex(r"^[ \t]{0,3}\d{1,2}[.)][ \t]+(\S[^\n]{2,2000})$", re.MULTILINE)
+_BULLET = lazy_regex(r"^[ \t]{0,3}[-*•][ \t]+(\S[^\n]{2,2000})$", re.MULTILINE)
+_BOLD_ITEM = lazy_regex(r"^\*\*([^*\n]{3,200})\*\*", re.MULTILINE)
+_ABOUT = lazy_regex(
+    r"\W{0,6}(?:context|contexte|kontext|goals?|objectives?|objectifs?|ziele?|problem|problème|overview|summary|background|why"
+    r"|motivation|purpose|mission|root cause|(?:key )?insights?|analysis|feature|what|current (?:state|situation)|contexto"
+    r"|objetivo)\b",
+    re.IGNORECASE,
+)
+"""Heading of a section that says what a plan is for."""
+_APART = lazy_regex(
+    r"\W{0,6}(?:verif|vérif|testing|test plan|how to test|validation|out of scope|not in scope|risks?|notes?\b|constraints?"
+    r"|conventions?|references?|assumptions?|rules?"
+    r"|important|guidelines?|non-goals|open questions|success|acceptance|deliverables?|summary of|existing|reuse|no changes"
+    r"|(?:key )?(?:design )?(?:decisions|references|details))",
+    re.IGNORECASE,
+)
+"""Heading of a section that is neither what a plan is for nor what is to be done."""
+_CHECKS = lazy_regex(r"\W{0,6}(?:verif|vérif|test plan|testing|how to (?:test|verify)|validation)", re.IGNORECASE)
+_FILES = lazy_regex(r"\W{0,6}(?:critical |key |affected |modified |changed )?files?\b(?! ?\d{0,2} ?:)", re.IGNORECASE)
+_WANTED = lazy_regex(
+    r"\b(?:the (?:goal|idea|aim) is|goals?:|we(?:'ll| will| need| want| should)|(?:the )?users? (?:wants?|needs?)|i want|should"
+    r"|this (?:plan|change|feature)|il faut|soll)\b",
+    re.IGNORECASE,
+)
+_GOAL = lazy_regex(
+    r"^[^\w\n#]{0,6}(?:the )?(?:goal|objective|objectif|outcome|intended outcome|ziel|fix|solution)\W{0,4}:\W{0,4}(\S[^\n]{8,600})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SAYS_NOTHING = lazy_regex(
+    r"(?:(?:the|proposed|required|code|detailed) )?(?:changes?|implementation|steps?|plan|approach|tasks?|solution|fix|work)",
+    re.IGNORECASE,
+)
+"""Heading of work that only the text below it names."""
+_IN_NUMBERS = lazy_regex(
+    r"\W{0,4}(?:(?:step|phase|part|task|étape|schritt)\s*)?\d{1,2}(?:[.)]\d{0,2}|:| [–—-])?\W{0,3}", re.IGNORECASE
+)
+_ONLY_A_FILE = lazy_regex(
+    r"(?:(?:new |modify |edit |update |create )?(?:files?|in)(?: \d{1,2})?\W{1,4})?`?[\w@./-]{1,160}\.\w{1,6}`?"
+    r"(?:\s?\(.{0,80}\))?:?",
+    re.IGNORECASE,
+)
+_SENTENCE = lazy_regex(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+|\n\s*\n|\n(?=\s{0,8}[-*•#|]|\s{0,8}\d{1,2}[.)])")
+_OUTPUT_LINE = lazy_regex(
+    r"\s|\[|\d{1,4}[-:/]\d|.{0,30}\blevel=|time=|[a-z-]{1,20}: |===|---|\W{3}|.{0,400}(?:https?://\S+\?|\S{90})"
+    r"|(?i:feb|jan|mar|apr|may|jun|jul|aug|sep|oct|nov|dec) +\d|ok {2,}|FAIL\b|PASS\b|at \S+ \(|exit status"
+    r"|Username for|Password for"
+)
+"""The beginning of a line that a program printed."""
+_FOLDERS = lazy_regex(r"(?<![\w./:])(?:[\w@.-]{1,60}/){1,12}(?=[\w@.-]{1,80}\.\w{1,6}\b)")
+_LINES = lazy_regex(r"\s?\((?:lines?|around|~)\b[^()\n]{0,40}\)", re.IGNORECASE)
+_STEPS = 8
+_LEAST_STEP = 36
+_GOAL_LENGTH = 240
+_TITLE = 160
+_AT_THE_TOP = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """Parts of a long prompt that has parts: a plan, a task, or a list of findings."""
+
+    title: str
+    goal: str
+    steps: tuple[str, ...]
+    checks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Section:
+    level: int
+    heading: str
+    body: str
+
+
+def gist(prompt: str, length: int) -> str:
+    """Return a prompt in about ``length`` characters: whole if it is short enough, else what it is about and what is to be done."""
+    flat = " ".join(_HEADING_SIGN.sub("", prompt[: 4 * length + 4_000]).split())
+    if len(flat) <= length:
+        return f'"{flat}"'
+    if (found := outline(prompt)) is not None:
+        return _outlined(found, length)
+    if pasted := _pasted(prompt, length):
+        return pasted
+    end = end_of(flat if len(prompt) <= 4 * length + 4_000 else " ".join(prompt[-2 * length :].split()), length // 3)
+    return f'"{clip(flat, length - len(end))} {end}"'
+
+
+def end_of(text: str, length: int) -> str:
+    """Return the end of a text, from the beginning of a word."""
+    cut = text[-length:]
+    return cut[cut.find(" ") + 1 :]
+
+
+def _outlined(found: Outline, length: int) -> str:
+    title = clip_line(found.title, min(_TITLE, max(60, length // 2)))
+    goal = clip(found.goal, min(_GOAL_LENGTH, max(60, (length - len(title)) * 2 // 5))) if found.goal else ""
+    head = (f'"{title}"' if title else "") + (f": {goal}" if goal else "")
+    room = length - len(head)
+    if not found.steps or room < _LEAST_STEP:
+        return head
+    most = max(1, min(_STEPS, len(found.steps), room // _LEAST_STEP))
+    shown: list[str] = []
+    for at, step in enumerate(found.steps[:most]):
+        left = room - sum(len(each) + 6 for each in shown)
+        shown.append(f"({at + 1}) {clip_line(step, max(_LEAST_STEP, left // (most - at) - 6))}")
+    more = f" and {len(found.steps) - most} more" if len(found.steps) > most else ""
+    return f"{head} {'; '.join(shown)}{more}".strip()
+
+
+def outline(prompt: str) -> Outline | None:
+    """Return the outline of a prompt; ``None`` if it has no headings and no list."""
+    text = _FENCE.sub("", prompt[:_READ])
+    sections = _sections(text)
+    titled = next((each for each in sections if each.heading), None)
+    if titled is None:
+        lead, items = _listed(text)
+        return Outline(title=lead, goal="", steps=items) if len(items) > 1 else None
+    lead = sections[0].body if not sections[0].heading else ""
+    announced = lead.endswith(":") and len(lead) < _TITLE
+    rest = [each for each in sections if each.heading and (each is not titled or (lead and not announced))]
+    if lead and not announced:
+        title, goal = _sentences(lead, _TITLE), ""
+    else:
+        title, goal = f"{plain(lead)} {titled.heading}".strip(), _goal(text, titled, rest)
+    steps = tuple(_steps(titled, rest))
+    checks = next((_listed(each.body)[1] for each in rest if _CHECKS.match(each.heading)), ())
+    return Outline(title=title, goal=goal, steps=steps, checks=checks) if goal or steps else None
+
+
+def _sections(text: str) -> list[_Section]:
+    found = list(_HEADING.finditer(text)) or list(_BOLD_HEADING.finditer(text))
+    if found and found[0].start() > _AT_THE_TOP:  # comments in pasted code look like headings
+        found = []
+    ends = [each.start() for each in found[1:]] + [len(text)]
+    first = text[: found[0].start()] if found else text
+    sections = [_Section(level=0, heading="", body=first.strip())] if first.strip() else []
+    for each, end in zip(found, ends, strict=False):
+        heading = plain(each[2]).rstrip(":# ")
+        sections.append(_Section(level=len(each[1]) or 1, heading=heading, body=text[each.end() : end].strip()))
+    return sections
+
+
+def _goal(text: str, titled: _Section, rest: Sequence[_Section]) -> str:
+    if found := _GOAL.search(text):
+        return plain(_SENTENCE.split(found[1])[0])
+    about = next((each for each in rest if _ABOUT.match(each.heading) and each.body), titled)
+    sentences = [said for sentence in _SENTENCE.split(about.body.strip())[:12] if " " in (said := plain(sentence))]
+    why, at = " ".join(sentences[:1]), next((at for at, each in enumerate(sentences) if _WANTED.search(each)), len(sentences))
+    wanted = " ".join(sentences[at : at + (4 if sentences[at : at + 1] and sentences[at].endswith(":") else 1)])
+    return wanted if len(why) + len(wanted) > _GOAL_LENGTH and wanted else " ".join(dict.fromkeys(filter(None, (why, wanted))))
+
+
+def _sentences(text: str, length: int) -> str:
+    """Return the first sentences that fit, at least one."""
+    shown = ""
+    for sentence in _SENTENCE.split(text.strip())[:6]:
+        if " " not in (said := plain(sentence)):
+            continue
+        if shown and len(shown) + len(said) > length:
+            break
+        shown = f"{shown} {said}".strip()
+    return shown
+
+
+def _steps(titled: _Section, rest: Sequence[_Section]) -> Iterator[str]:
+    """Yield what is to be done: the numbered headings, else other headings below work sections, else items of lists."""
+    work = list(_work(rest))
+    numbered = [each for each in work if _IN_NUMBERS.match(each.heading)]
+    numbered = [each for each in numbered if each.level == min(same.level for same in numbered)]
+    deepest = [each for at, each in enumerate(work) if at + 1 == len(work) or work[at + 1].level <= each.level]
+    chosen = numbered if len(numbered) > 1 else deepest
+    if len(chosen) > 1:
+        for each in chosen:
+            items = _listed(each.body)[1] if _SAYS_NOTHING.fullmatch(each.heading) else ()
+            yield from items or (_step(each),)
+        return
+    for each in (*chosen, titled):
+        _, items = _listed(each.body)
+        if len(items) > 1:
+            yield from items
+            return
+    yield from map(_step, chosen)
+
+
+def _work(rest: Sequence[_Section]) -> Iterator[_Section]:
+    """Yield the sections that say what is to be done, with those below them."""
+    apart: int | None = None
+    for at, each in enumerate(rest):
+        if apart is not None and each.level > apart:
+            continue
+        lists_files = _FILES.match(each.heading) and not (at + 1 < len(rest) and rest[at + 1].level > each.level)
+        apart = each.level if _ABOUT.match(each.heading) or _APART.match(each.heading) or lists_files else None
+        if apart is None:
+            yield each
+
+
+def _step(section: _Section) -> str:
+    heading = _IN_NUMBERS.sub("", section.heading, count=1) if _IN_NUMBERS.match(section.heading) else section.heading
+    _, items = _listed(section.body)
+    if items and not _ONLY_A_FILE.fullmatch(heading) and len(heading.split()) > 2:
+        return _without_folders(heading)
+    said = (plain(sentence) for sentence in _SENTENCE.split(section.body.strip())[:4])
+    does = items[0] if items else next((each for each in said if each and not _ONLY_A_FILE.fullmatch(each)), "")
+    return _without_folders(f"{heading.rstrip(':')}: {does}" if does else heading)
+
+
+def _without_folders(step: str) -> str:
+    return _LINES.sub("", _FOLDERS.sub("", step))
+
+
+def _listed(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return what comes before the first list, and the first sentences of its outermost items, or its lines in bold."""
+    for pattern in (_NUMBERED, _BULLET, _BOLD_ITEM):
+        found = list(pattern.finditer(text))
+        if len(found) > 1:
+            items = (plain(_SENTENCE.split(each[1])[0]).rstrip(":") for each in found)
+            return _sentences(text[: found[0].start()], 200), tuple(item for item in items if item)
+    return "", ()
+
+
+def _pasted(prompt: str, length: int) -> str:
+    """Return the person's own words in a prompt with output of a program, the command, and the failure; empty without output."""
+    from kite_memory.text.error_signature import TYPED, first_failure  # imported here: many commands need only `clip`
+
+    failure, command = first_failure(prompt[:_READ]), TYPED.search(prompt[:_READ])
+    if not failure and command is None:
+        return ""
+    lines = [line.strip() for line in TYPED.sub("", prompt[:_READ]).splitlines()]
+    own = [line for line in lines if len(line.split()) > 2 and not _OUTPUT_LINE.match(line) and line != failure]
+    said = " … ".join(dict.fromkeys((*own[:1], *own[-1:])))
+    parts = (
+        f'"{clip_line(said, length // 2)}"' if said else "",
+        f"ran `{clip_line(command[1].replace(chr(92), ' '), length // 4)}`" if command is not None else "",
+        f"output: {clip_line(failure, length // 2)}" if failure else "",
+    )
+    return "; ".join(filter(None, (parts[0], f"pasted: {', '.join(filter(None, parts[1:]))}")))
+
+
+def plain(text: str) -> str:
+    """Return text on one line, without Markdown and without signs at its beginning."""
+    return re.sub(r"\A[^\w`\"'(\[/@#$.<+-]+", "", " ".join(_MARKUP.sub("", text).split()))

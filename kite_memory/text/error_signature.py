@@ -6,6 +6,7 @@ next (places in files, numbers, times, hashes, temporary names).
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from kite_memory.text import lazy_regex
@@ -401,3 +402,77 @@ _SURROUNDINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
     (_QUOTED, _quoted),
 )
 """Patterns of what differs between occurrences, and their replacements, applied in this order."""
+
+
+TYPED = lazy_regex(
+    r"^(?:[^\n]{0,3}(?:[❯➜»]|\$|%)|[\w.-]{1,60}@[\w.-]{1,80}[ :][^\n%$#]{0,120}[%$#])[ \t]+(?=[A-Za-z./])"
+    r"((?:[^\n]{0,400}\\\n){0,12}[^\n]{1,400})$",
+    re.MULTILINE,
+)
+"""A command with the sign of a shell before it, in what a person pasted."""
+_FAILS = lazy_regex(
+    r"\b(?:fail(?:s|ed|ing)?|(?:tests?|lint\w*|build|ci|check)(?: \w+){0,2}? failures?|broken|broke|breaks"
+    r"|crash(?:es|ed|ing)|bugged|errored|denied by|hangs|hanging|stuck|barfed|regressed)\b"
+    r"|\b(?:does|do|did|is|are|was|can|has|have)(?:n['’]t| not)\s(?:\w+\s){0,3}?(?:work(?:s|ing)?|load(?:ed|ing)?|render(?:ed|ing)?"
+    r"|show(?:n|ing)?|compil(?:e|ing)|build|start(?:ed)?|open|see|appear|visible|display(?:ed)?|run(?:ning)?|respond(?:ing)?|saved?"
+    r"|updated?|pass(?:ing)?|correct)\b"
+    r"|\bcan ?not (?:see|find|open|run|start|build)\b|\b(?:is|are|does|do) no longer \w+"
+    r"|\bnot (?:work|render|load|display|show|pass|build|compil)\w*"
+    r"|\b(?:got|get|gets|getting|seeing|hit|hitting|have|throws?|there(?:['’]s| is| are|s)|gives?)(?:\s[\w'-]{1,30}){0,4}?\s"
+    r"(?:errors?|(?:merge )?conflicts?|exceptions?|warnings?|stack ?trace|http [45]\d\d|[45]\d\d error)\b"
+    r"|\b(?:ne (?:marche|fonctionne) p(?:as|lus)|plante|échou\w{1,4}|funktioniert (?:immer noch )?nicht|geht nicht|schlägt fehl"
+    r"|no funciona|falla)\b",
+    re.IGNORECASE,
+)
+"""What a person says of something that fails."""
+_SUPPOSES = lazy_regex(
+    r"\b(?:or|each|every|any|should|shouldn['’]t|would|could|might|may|if|when|whenever|unless|until|in case|make sure"
+    r"|ensure|so that|add|craft|write"
+    r"|tests? (?:that|for|whether)|what happens|what about|consider|handle|how|let['’]s|supposed|avoid|prevent|does that mean|is it"
+    r"|which|than|instead|without|was|were|used to|previously|no)\b",
+    re.IGNORECASE,
+)
+"""Words before it that make it no report."""
+_ASKS_WHETHER = lazy_regex(r"(?:is|are|does|do|did|will|would|has|have|can we|can it|may)\b[^?]*\?", re.IGNORECASE)
+_WORKS = lazy_regex(
+    r"\b(?:works?(?: now| fine| well| great| again)?\W*$|(?:that|it|this|all|now|everything) (?:works|worked|passes)"
+    r"|is (?:fixed|green|good)|fixed|resolved|thanks|thank you|perfect|great|lgtm|looks good|nice)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LONGEST_REPORT = 300
+_LONGEST_READ = 12_000
+_REPORT_SENTENCES = lazy_regex(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+|\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A failure that a prompt reports. ``command`` is the one that the person ran, if it was pasted."""
+
+    text: str
+    command: str = ""
+
+
+def reported(prompt: str) -> Report | None:
+    """Return the failure that a prompt reports, in the person's words or as pasted output; ``None`` if it reports none."""
+    text = prompt[:_LONGEST_READ]
+    ran = list(TYPED.finditer(text))
+    command = " ".join(ran[-1][1].replace("\\\n", " ").split()) if ran else ""
+    if failure := first_failure(text):
+        return Report(text=failure, command=command)
+    for sentence in _REPORT_SENTENCES.split(text):
+        said = " ".join(sentence.strip(" \t-*#>").split())
+        found = None if _ASKS_WHETHER.match(said) else _FAILS.search(said)
+        if found is not None and not _SUPPOSES.search(said[max(0, found.start() - _LONGEST_REPORT) : found.start()]):
+            return Report(text=said if len(said) <= _LONGEST_REPORT else _around(said, found), command=command)
+    return None
+
+
+def _around(said: str, found: re.Match[str]) -> str:
+    start, end = max(0, found.start() - _LONGEST_REPORT // 2), found.end() + _LONGEST_REPORT // 3
+    before, after = ("…" if start else ""), ("…" if end < len(said) else "")
+    return f"{before}{said[start:end].partition(' ')[2] if start else said[:end]}{after}"
+
+
+def is_content(prompt: str) -> bool:
+    """Return whether a prompt says that something works now."""
+    return len(prompt) <= _LONGEST_REPORT and _WORKS.search(prompt) is not None and _FAILS.search(prompt) is None

@@ -1,8 +1,11 @@
-"""Parse shell command lines into programs, arguments and purposes."""
+"""Parse shell command lines into programs, arguments and purposes, and the files that they change."""
 
+import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from typing import Literal
 
 from kite_memory.text import lazy_regex
@@ -42,6 +45,15 @@ class Invocation:
     def purpose(self) -> str:
         """Program and subcommand, such as «git push», «npm run lint», «pytest»: the same when the command is tried again."""
         return " ".join((self.program, *self.words[: self.depth]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleCommand:
+    """One simple command of a line: its words, the programs they run, and the files that its output goes to."""
+
+    words: tuple[str, ...]
+    invocations: tuple[Invocation, ...]
+    outputs: tuple[str, ...]
 
 
 _LENGTH = 8_000
@@ -125,6 +137,12 @@ def invocations(command: str) -> tuple[Invocation, ...]:
     return tuple(found[:_PROGRAMS])
 
 
+def simple_commands(command: str) -> Iterator[SimpleCommand]:
+    """Yield the simple commands of a line in order, as far as can be parsed without running it."""
+    for words, _, outputs in islice(_parsed(_without_documents(command[:_LENGTH])), _PROGRAMS):
+        yield SimpleCommand(words=tuple(words), invocations=tuple(_invoked(words)), outputs=tuple(outputs))
+
+
 def purposes(command: str) -> frozenset[str]:
     """Return the purposes of a line's programs, without those that only read, change folder or format output."""
     return frozenset(each.purpose for each in invocations(command) if each.program not in _LOOKERS)
@@ -196,7 +214,7 @@ def _without_documents(command: str) -> str:
 
 
 _PIECE = lazy_regex(
-    r"""(?P<blank>[ \t]+|\\\n)|(?P<comment>(?:(?<=\s)|(?<=^))\#[^\n]*)|(?P<in>\d?&?>{1,2}&?\s*[^\s;&|()<>]*|<<?<?\s*[^\s;&|()<>]*)
+    r"""(?P<blank>[ \t]+|\\\n)|(?P<comment>(?:(?<=\s)|(?<=^))\#[^\n]*)|(?P<in>\d?&?>{1,2}&?\s*[^\s;&|()<>'"]*|<<?<?\s*[^\s;&|()<>]*)
     |(?P<end>\|\||&&|;;|[;&|\n(){}](?=\s|$)|[;&|\n()])
     |(?P<single>'[^']*'?)|(?P<double>"(?:[^"\\]|\\.)*"?)|(?P<back>`[^`]*`?)|(?P<escape>\\.?)|(?P<plain>[^\s;&|()<>'"`\\]+|.)""",
     re.VERBOSE | re.DOTALL,
@@ -205,10 +223,19 @@ _PIECE = lazy_regex(
 
 def _simple_commands(line: str) -> Iterator[tuple[list[str], str]]:
     """Yield the words between operators and the operator that follows; a subshell's words are separate from those around it."""
+    for words, operator, _ in _parsed(line):
+        yield words, operator
+
+
+def _parsed(line: str) -> Iterator[tuple[list[str], str, list[str]]]:
+    """Yield the words between operators, the operator that follows, and the files that the output goes to."""
     words: list[str] = []
     word: str | None = None
     ended: list[str] = []
     operator = ""
+    into: list[str] = []
+    into_ended: list[str] = []
+    quoted = False
     for piece in _PIECE.finditer(line):
         text = piece.group()
         match piece.lastgroup:
@@ -220,26 +247,31 @@ def _simple_commands(line: str) -> Iterator[tuple[list[str], str]]:
                 word = (word or "") + text
             case "escape":
                 word = (word or "") + text[1:]
-            case "in" | "comment":
+            case "in":
+                if found := _OUTPUT.fullmatch(text):
+                    into.extend(filter(None, (found[1],)))
+                    quoted = not found[1]
+            case "comment":
                 continue
             case kind:
                 if word is not None:
-                    words.append(word)
-                    word = None
+                    (into if quoted else words).append(word)
+                    word, quoted = None, False
                 if kind == "end" and words:
                     if ended:
-                        yield ended, operator
-                    ended, words, operator = words, [], text
+                        yield ended, operator, into_ended
+                    ended, into_ended, words, into, operator = words, into, [], [], text
                 elif kind == "end" and not _CLOSES.isdisjoint((operator, text)):
                     operator = text
     if word is not None:
-        words.append(word)
+        (into if quoted else words).append(word)
     if ended:
-        yield ended, operator
+        yield ended, operator, into_ended
     if words:
-        yield words, ""
+        yield words, "", into
 
 
+_OUTPUT = lazy_regex(r"1?>{1,2}\s*([^\s;&|()<>]*)")
 _CLOSES = frozenset({")", "}"})
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "$"})
 
@@ -317,3 +349,198 @@ def _depth(program: str, words: list[str]) -> int:
     if words[0] in _DEEPER and not (words[0] in ("run", "exec") and program in _BEFORE_A_FILE):
         depth = min(2, len(words))
     return depth if all(_SUBCOMMAND.fullmatch(word) for word in words[:depth]) else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A change of a file by a command line.
+
+    ``path`` is as the line names it, after its changes of folder; empty if the line does not name the file, such as one that Git
+    merged. ``how`` is what was done to the file, or else the command.
+    """
+
+    path: str
+    how: str
+    formats: bool = False
+
+
+_MAY_WRITE = lazy_regex(
+    r">|\bgit\b|\b(?:sed|perl|ruby) .*-\w*i|\b(?:mv|cp|rm|tee|patch)\b|fmt|format|fix|write|(?<![\w-])(?:black|isort)\b|imports"
+)
+_FORMATTERS: dict[str, frozenset[str]] = {
+    "gofmt": frozenset({"-w"}),
+    "gofumpt": frozenset({"-w"}),
+    "goimports": frozenset({"-w"}),
+    "shfmt": frozenset({"-w"}),
+    "prettier": frozenset({"--write", "-w"}),
+    "biome": frozenset({"--write", "--fix", "--apply"}),
+    "eslint": frozenset({"--fix"}),
+    "stylelint": frozenset({"--fix"}),
+    "golangci-lint": frozenset({"--fix"}),
+    "clang-format": frozenset({"-i"}),
+    "autopep8": frozenset({"-i", "--in-place"}),
+    "rubocop": frozenset({"-a", "-A", "--autocorrect"}),
+}
+"""Programs that rewrite files with one of these flags."""
+_FORMATTERS_BY_NAME = frozenset({"black", "isort", "rustfmt", "cargo fmt", "ruff format", "terraform fmt", "deno fmt", "go fmt"})
+_ONLY_SHOWS = frozenset({"--check", "--diff", "--check-only", "-check", "--dry-run", "-l", "--list-different"})
+_FORMATTING_TASK = lazy_regex(r"(?:.*[:_-])?(?:fmt|format|fix)|format[:_-](?:write|all|code)|prettier[:_-]write")
+_TASK_RUNNERS = frozenset({"npm", "pnpm", "yarn", "bun", "mise", "make", "just", "task", "invoke", "rake", "poe"})
+_EDITORS = frozenset({"sed", "perl", "ruby", "gsed"})
+_EDITS_IN_PLACE = lazy_regex(r"-[a-zA-Z]{0,4}i\S{0,10}|--in-place(?:=\S{1,10})?")
+_SCRIPT = lazy_regex(
+    r"(?:\d+|\$|/[^/]+/)?(?:,(?:\d+|\$))?[sy]?([/|#,@!:])[^\n]*\1[gimpeI\d]*.*|\d+(?:,(?:\d+|\$))?[acdip].*", re.DOTALL
+)
+"""A program of sed, by its form."""
+_WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am", "apply", "switch", "stash pop", "stash apply"})
+"""Git's commands that change files which they do not name."""
+_A_FILE = lazy_regex(r"(?:.*/)?[^/\s]*\.[A-Za-z]\w{0,9}")
+_UNKNOWN = lazy_regex(r"[$*?`{}\[\]]")
+"""A sign of a name that the shell completes."""
+_PASSING = lazy_regex(
+    r"(?:/private)?/(?:tmp|var/folders|dev|proc)\b.*|~.*|(?:.*/)?\.git/.*|.*\.(?:log|out|tmp|temp|prof|pid|bak|orig)|-", re.DOTALL
+)
+"""Files that are no work."""
+_INLINE = lazy_regex(r"\b(?:python3?|node|ruby|deno|bun)\b[^\n]{0,200}?(?: -[ce]\b| --eval\b| ?<<|\s-\s)")
+"""A script within the line."""
+_OPENED = lazy_regex(
+    r"""\bopen\(\s*(?:file\s*=\s*)?[rfb]?['"]([^'"\n]{1,300})['"]\s*,\s*(?:mode\s*=\s*)?['"][wax]"""
+    r"""|\bwriteFile(?:Sync)?\(\s*['"]([^'"\n]{1,300})['"]|\bPath\(\s*['"]([^'"\n]{1,300})['"]\s*\)\.write_"""
+)
+_READ_INTO = lazy_regex(r"""\b(\w{1,40}) ?= ?(?:[\w.]{0,30}Path\(\s*)?[rfb]?['"]([^'"\n]{1,300})['"]""")
+_WRITTEN_BACK = lazy_regex(
+    r"\b(?:open\(\s*(\w{1,40})\s*,\s*['\"][wax]|(\w{1,40})\.write_(?:text|bytes)\(|writeFile(?:Sync)?\(\s*(\w{1,40})\s*,)"
+)
+_MOST = 24
+
+
+@lru_cache(maxsize=2048)
+def writes(command: str) -> tuple[Write, ...]:
+    """Return what a command line changes if it succeeds, in order, as far as can be parsed without running it."""
+    if not _MAY_WRITE.search(command):
+        return ()
+    found: dict[Write, None] = {}
+    folder = ""
+    for step in simple_commands(command):
+        for invocation in step.invocations:
+            if invocation.program == "cd":
+                folder = posixpath.join(folder, *invocation.words[:1])
+            for write in _by_program(invocation, step.words):
+                found.setdefault(_in(folder, write))
+        for output in step.outputs:
+            if not _UNKNOWN.search(output):
+                found.setdefault(_in(folder, Write(path=output, how="written")))
+    for path in _by_script(command):
+        found.setdefault(_in(folder, Write(path=path, how="edited")))
+    stashed = {write.how for write in found} >= {"git stash", "git stash pop"}
+    kept = (each for each in found if not _PASSING.fullmatch(each.path or " ") and not (stashed and "git stash" in each.how))
+    return tuple(kept)[:_MOST]
+
+
+def _in(folder: str, write: Write) -> Write:
+    path = posixpath.normpath(posixpath.join(folder, write.path)) if write.path else ""
+    return Write(path=path, how=write.how, formats=write.formats)
+
+
+def _by_program(invocation: Invocation, words: Sequence[str]) -> Iterator[Write]:
+    files = [word for word in invocation.words if word]
+    match invocation.program:
+        case "git":
+            yield from _by_git(invocation, words)
+        case program if program in _EDITORS:
+            if any(_EDITS_IN_PLACE.fullmatch(flag) for flag in invocation.flags):
+                named = [word for word in files if not _SCRIPT.fullmatch(word)]
+                yield from _named(named[1:] if named == files else named, "edited", f"{program} -i")
+        case "mv":
+            yield from _moved(files, "moved")
+        case "cp":
+            yield from _moved(files, "copied")
+        case "rm":
+            yield from (Write(path=file, how="removed") for file in files if _A_FILE.fullmatch(file) and not _UNKNOWN.search(file))
+        case "tee":
+            yield from (Write(path=file, how="written") for file in files if not _UNKNOWN.search(file))
+        case "patch":
+            yield Write(path="", how="patch")
+        case "xargs" | "find":
+            yield from _for_each_found(invocation.program, words)
+        case _:
+            yield from _by_formatter(invocation)
+
+
+def _named(files: Sequence[str], how: str, program: str) -> Iterator[Write]:
+    for file in files:
+        yield Write(path="", how=program) if _UNKNOWN.search(file) else Write(path=file, how=how)
+
+
+def _moved(files: Sequence[str], how: str) -> Iterator[Write]:
+    *sources, target = files or ("",)
+    if not sources or _UNKNOWN.search(target):
+        return
+    into = len(sources) > 1 or target.endswith("/") or target in (".", "..")
+    for source in sources:
+        if not _UNKNOWN.search(source):
+            yield Write(path=posixpath.join(target, posixpath.basename(source)) if into else target, how=how)
+
+
+def _by_git(invocation: Invocation, words: Sequence[str]) -> Iterator[Write]:
+    does, *names = invocation.words or ("",)
+    if does in ("mv", "rm") and "--cached" not in invocation.flags:
+        yield from _moved(names, "moved") if does == "mv" else _named(names, "removed", "git rm")
+    elif does in ("checkout", "restore") and not invocation.flags & {"-b", "-B", "--orphan", "--staged", "-S"}:
+        after = list(words[words.index("--") + 1 :]) if "--" in words else None
+        files = after if after is not None else names if does == "restore" else [name for name in names if _A_FILE.fullmatch(name)]
+        if files:
+            yield from _named(files, "restored", f"git {does}") if files != ["."] else (Write(path="", how=f"git {does} ."),)
+        elif names:
+            yield Write(path="", how=f"git {does} {names[0]}")
+    elif does == "reset" and "--hard" in invocation.flags:
+        yield Write(path="", how=" ".join(("git reset --hard", *names[:1])))
+    elif does == "stash" and names[:1] in ([], ["push"], ["save"]):
+        yield Write(path="", how="git stash")
+    elif not _WHOLE_TREE.isdisjoint((does, " ".join((does, *names[:1])))) and not invocation.flags & {
+        "-c",
+        "-C",
+        "--check",
+        "--stat",
+    }:
+        option = next((f" {flag}" for flag in ("--continue", "--abort", "--skip") if flag in invocation.flags), "")
+        yield Write(path="", how=" ".join(("git", does, *names[-1:])) + option)
+
+
+def _for_each_found(program: str, words: Sequence[str]) -> Iterator[Write]:
+    """Yield what changes the files that another program finds, which are not named."""
+    for at, word in enumerate(words):
+        if word in ("sed", "gsed", "perl", "gofmt", "goimports", "prettier", "mv"):
+            inner = [each for each in words[at:] if each not in ("{}", "+", ";", "\\;")]
+            for invocation in invocations(" ".join(f"'{each}'" for each in inner)):
+                edits = invocation.program == "mv" or any(_EDITS_IN_PLACE.fullmatch(flag) for flag in invocation.flags)
+                if edits or any(_by_formatter(invocation)):
+                    yield Write(path="", how=f"{program} {word}{' -i' if edits and word != 'mv' else ''}")
+            return
+
+
+def _by_formatter(invocation: Invocation) -> Iterator[Write]:
+    purpose, program, flags = invocation.purpose, invocation.program, invocation.flags
+    by_task = program in _TASK_RUNNERS and any(_FORMATTING_TASK.fullmatch(word) for word in invocation.words[: invocation.depth])
+    by_name = (purpose in _FORMATTERS_BY_NAME or program in _FORMATTERS_BY_NAME) and not flags & _ONLY_SHOWS
+    fixes = purpose == "ruff check" and "--fix" in flags
+    if by_task or by_name or fixes or flags & _FORMATTERS.get(program, frozenset()):
+        files = [word for word in invocation.words[invocation.depth :] if _A_FILE.fullmatch(word) and not _UNKNOWN.search(word)]
+        yield from (Write(path=file, how="formatted", formats=True) for file in files)
+        if not files:
+            yield Write(path="", how=purpose, formats=True)
+
+
+def _by_script(command: str) -> Iterator[str]:
+    """Yield the files that a script within the line writes."""
+    if not _INLINE.search(command):
+        return
+    named = dict(_READ_INTO.findall(command[:_SCRIPT_LENGTH]))
+    for groups in _OPENED.findall(command[:_SCRIPT_LENGTH]):
+        yield "".join(groups)
+    for groups in _WRITTEN_BACK.findall(command[:_SCRIPT_LENGTH]):
+        if path := named.get("".join(groups)):
+            yield path
+
+
+_SCRIPT_LENGTH = 8_000

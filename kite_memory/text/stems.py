@@ -63,7 +63,7 @@ FREQUENT: Mapping[str, frozenset[str]] = {
             der die das und ist nicht ein eine den dem mit auf für von wir ich es zu im auch noch nur wird
             sind bei wie was aber dann jetzt mach bitte wenn oder kein keine doch mal soll schon warum wieso
             weshalb welche welcher wann wer er sie hat haben einen einer des als nach am an so nun man kann
-            werden war waren über aus zum zur vom
+            werden war waren über aus zum zur vom du mir mich dir dich uns euch kannst
         """,
         "fr": """
             le la les des est et un une pas que qui pour dans sur avec du de on je il en au aux ça ce cette
@@ -73,7 +73,7 @@ FREQUENT: Mapping[str, frozenset[str]] = {
         "es": """
             el la los las de que y en un una es por con para no se del al lo como más pero su le ya o este
             esta está sí porque cuando muy sin sobre hay solo sólo eso qué cómo dónde cuándo cuál son fue ser
-            han ha nos te mi les desde entre también
+            han ha nos te mi les desde entre también tú tu yo usted puedes
         """,
         "pt": """
             o a os as de que e em um uma é por com para pra não se do da dos das no na nos nas ao mas mais
@@ -110,8 +110,9 @@ def language_of(text: str) -> str:
     text = _CODE.sub(" ", text[:_READ])
     letters = max(1, len(_LETTER.findall(text)))
     kana = len(_KANA.findall(text))
-    if kana + len(_HAN.findall(text)) >= _SCRIPT_SHARE * letters:
-        return "ja" if kana >= _SCRIPT_SHARE * letters else "zh"
+    unspaced = kana + len(_HAN.findall(text))
+    if unspaced >= _SCRIPT_SHARE * letters:
+        return "ja" if kana >= _SCRIPT_SHARE * unspaced else "zh"
     if len(_CYRILLIC.findall(text)) >= _SCRIPT_SHARE * letters:
         return "ru"
     return _latin([word.lower() for word in _LANGUAGE_WORD.findall(text)])

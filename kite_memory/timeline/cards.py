@@ -8,7 +8,7 @@ import json
 import math
 import sqlite3
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, cast
 from kite_memory.model.event import PLANNING, Event, EventType, Status, Where
 from kite_memory.text.display import clip_line
 from kite_memory.text.stems import stems
-from kite_memory.timeline.resume import changed_files
 from kite_memory.timeline.runs import Run, bare, commits, runs
+from kite_memory.timeline.standing import changed_files
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """Runs a query with its values and returns all rows."""
@@ -157,6 +157,8 @@ if TYPE_CHECKING:
 
 PROMPT, ANSWER = 1_000, 2_000
 """Characters of each that a card holds; of longer ones the beginning and the end, where the outcome is."""
+_BETWEEN, _BETWEEN_EACH = 8, 500
+"""Of the messages on the way to the answer, this many of the last, and the characters of each. A card is only found by them."""
 _READ = 200_000
 _LEAST_ANSWER = 20
 _LEAST_WORD = 4
@@ -185,16 +187,24 @@ SMALL = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardTurn:
-    """A prompt and the answer that closes it, by their rows. ``answer`` is the prompt itself where the session ended with it."""
+    """A prompt and the answer that closes it, by their rows. ``answer`` is the prompt itself where the session ended with it.
+
+    ``between`` is what the agent said before its answer.
+    """
 
     prompt: int
     answer: int
     asked: str
     answered: str
+    between: str = ""
 
     @property
     def text(self) -> str:
         return f"{self.asked}\n{self.answered}"
+
+    @property
+    def indexed(self) -> str:
+        return f"{self.text}\n{self.between}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,15 +258,21 @@ def turns(rows: Rows, session: int) -> list[CardTurn]:
     """Return the session's turns that have a result and were not forgotten, oldest first."""
     found: list[CardTurn] = []
     opened: tuple[int, str] | None = None
-    closed: tuple[int, str] | None = None
+    said: deque[tuple[int, str]] = deque(maxlen=_BETWEEN + 1)
 
     def close(*, last: bool = False) -> None:
         if opened is None:
             return
         long_enough = len(opened[1].split()) >= _LEAST_WORD
-        if closed is not None and (long_enough or len(closed[1]) >= _LEAST_ANSWER):
+        if said and (long_enough or len(said[-1][1]) >= _LEAST_ANSWER):
             found.append(
-                CardTurn(prompt=opened[0], answer=closed[0], asked=ends(opened[1], PROMPT), answered=ends(closed[1], ANSWER))
+                CardTurn(
+                    prompt=opened[0],
+                    answer=said[-1][0],
+                    asked=ends(opened[1], PROMPT),
+                    answered=ends(said[-1][1], ANSWER),
+                    between="\n".join(ends(text, _BETWEEN_EACH) for _, text in list(said)[:-1]),
+                )
             )
         elif last and long_enough:
             found.append(CardTurn(prompt=opened[0], answer=opened[0], asked=ends(opened[1], PROMPT), answered=""))
@@ -269,9 +285,10 @@ def turns(rows: Rows, session: int) -> list[CardTurn]:
     ):
         if opens:
             close()
-            opened, closed = (seq, text), None
+            opened = seq, text
+            said.clear()
         elif text.strip():
-            closed = seq, text
+            said.append((seq, text))
     close(last=True)
     return found
 
@@ -310,14 +327,14 @@ def _remake(
     }
     made = 0
     for turn in turns(rows, session):
-        check = zlib.crc32(turn.text.encode("utf-8", "replace"))
+        check = zlib.crc32(turn.indexed.encode("utf-8", "replace"))
         before = known.get(turn.prompt)
         if before is not None and before[1:] == (project, check):
             del known[turn.prompt]
             continue
         if before is not None:
             database.execute("DELETE FROM cards WHERE key = ?", (known.pop(turn.prompt)[0],))
-        counted = Counter(map(_term, stems(turn.text)))
+        counted = Counter(map(_term, stems(turn.indexed)))
         length = counted.total()
         if not length:
             continue

@@ -163,8 +163,12 @@ def save_vectors(database: sqlite3.Connection, texts: dict[int, str], vectors: "
 
 @dataclass(frozen=True, slots=True)
 class VectorSnapshot:
-    """The newest vectors as read at one ``state``. Cached, since reading them takes longer than comparing them."""
+    """The newest vectors as read at one ``state``. Cached, since reading them takes longer than comparing them.
 
+    ``seen`` is the connection's count of others' changes to the database when the state was last compared.
+    """
+
+    seen: int
     state: tuple[str, int, int]
     events: tuple[int, ...]
     codes: "npt.NDArray[np.int8]"
@@ -172,17 +176,20 @@ class VectorSnapshot:
 
 def read(rows: Rows, before: VectorSnapshot | None) -> VectorSnapshot | None:
     """Return the newest vectors, or ``before`` itself if nothing has changed; ``None`` if there are no vectors."""
+    ((seen,),) = rows("PRAGMA data_version", ())
+    if before is not None and before.seen == seen:
+        return before
     found = rows("SELECT tag, version, (SELECT COUNT(*) FROM bundles WHERE embedded <> '') FROM space", ())
     if not found or not found[0][2]:
         return None
     if before is not None and before.state == found[0]:
-        return before
+        return replace(before, seen=seen)
     import numpy as np
 
     kept = rows("SELECT event, vector FROM bundles WHERE vector IS NOT NULL ORDER BY event DESC LIMIT ?", (_COMPARED,))
     codes = np.frombuffer(b"".join(vector for _, vector in kept), np.int8)
     return (
-        VectorSnapshot(state=found[0], events=tuple(event for event, _ in kept), codes=codes.reshape(len(kept), -1))
+        VectorSnapshot(seen=seen, state=found[0], events=tuple(event for event, _ in kept), codes=codes.reshape(len(kept), -1))
         if kept
         else None
     )
@@ -249,8 +256,10 @@ _FAINT = 0.2
 _OF_A_SESSION = 2
 """Most cards of one session in an answer; a third would mostly repeat the others."""
 
-_FOLLOWED = 2
-"""Number of the best sessions for which a later conversation about the same matter is looked up."""
+_FOLLOWED, _COMPARED_WITH = 2, 10
+"""Number of the best sessions for which a later conversation about the same matter is looked up, and of cards it may be among."""
+_AS_GOOD, _LESS_COVERED = 0.8, 0.25
+"""A later conversation answers a query, too, with this share of the older one's score, or if it covers at most this much less."""
 _SAME_MATTER, _SAME_MATTER_CUED = 0.25, 0.2
 """Least share of a conversation's score that a later one must reach to be about its matter; less where its text announces a change.
 
@@ -358,7 +367,7 @@ def rank(rows: Rows, query: CardQuery, near: Nearness | None = None) -> list[Ran
         taken[each.match.session] = taken.get(each.match.session, 0) + 1
         if taken[each.match.session] <= _OF_A_SESSION:
             chosen.append(each)
-    return newest_first(rows, chosen[: max(query.limit, _FOLLOWED)], sessions, near)[: query.limit]
+    return newest_first(rows, chosen[: max(query.limit, _COMPARED_WITH)], sessions, near)[: query.limit]
 
 
 def _is_wanted(where: "_Session", query: CardQuery) -> bool:
@@ -399,36 +408,54 @@ def _sessions(rows: Rows, keys: Collection[int]) -> dict[int, _Session]:
 def newest_first(
     rows: Rows, ranked: Sequence[Ranked], sessions: Mapping[int, _Session], near: Nearness | None = None
 ) -> list[Ranked]:
-    """Put a later conversation about the same matter before each of the best cards, and mark the older card with it.
+    """Put a later conversation that answers, too, before each of the best cards of its matter, and mark the older card with it.
 
-    No card is left out. The later card takes the older one's figures where its own are lower.
+    No card is left out. The later card takes the older one's figures where its own are lower. A turn of a long session is marked
+    and stays in its place: it is one of many on its topic, and the last is seldom the one asked for. (Of labelled questions, the
+    older turn was the answer in 110 cases, the later one in 24.)
     """
     ordered = list(ranked)
     for each in list(dict.fromkeys(one.match.session for one in ranked))[:_FOLLOWED]:
         place = next(at for at, one in enumerate(ordered) if one.match.session == each)
         older = ordered[place]
+        newer = [one for one in ranked if sessions[one.match.session].started > sessions[each].last]
+        answers = {
+            one.match.session
+            for one in newer
+            if one.covered >= older.covered - _LESS_COVERED or one.score >= _AS_GOOD * older.score
+        }
         also = {
             one.match.session: near.between(one.match.prompt, older.match.prompt)
-            for one in reversed(ranked)
+            for one in reversed(newer)
             if near is not None and one.score >= _ALSO_ASKED * older.score
         }
-        if (later := _later(rows, older.match, sessions[each], also)) is None:
+        talk = _is_talk(rows, each)
+        later = _later(rows, older.match, sessions[each], also) if talk else _last_near(newer, answers, also, sessions)
+        if later is None:
             continue
         ordered[place] = replace(older, later=later.prompt)
-        known = next((at for at, one in enumerate(ordered) if one.match.session == later.session), None)
-        if known is not None and known < place:
+        known = next((at for at, one in enumerate(ordered) if one.match.session == later.session), 0)
+        if known <= place or later.session not in answers or not (talk and _is_talk(rows, later.session)):
             continue
-        newer = ordered.pop(known) if known is not None else Ranked(match=later, score=older.score, meaning=0.0)
+        first = ordered.pop(known)
         ordered.insert(
             place,
             replace(
-                newer,
-                score=max(newer.score, older.score),
-                meaning=max(newer.meaning, older.meaning),
-                covered=max(newer.match.covered, older.covered),
+                first,
+                score=max(first.score, older.score),
+                meaning=max(first.meaning, older.meaning),
+                covered=max(first.match.covered, older.covered),
             ),
         )
     return ordered
+
+
+def _last_near(
+    newer: Sequence[Ranked], answers: Collection[int], also: Mapping[int, float], sessions: Mapping[int, _Session]
+) -> Match | None:
+    """Return the card of the newest of the sessions that answer the same query and are near in meaning, or ``None``."""
+    near = [one.match for one in newer if one.match.session in answers and also.get(one.match.session, 0.0) >= _NEAR]
+    return max(near, key=lambda each: sessions[each.session].started, default=None)
 
 
 def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float]) -> Match | None:
@@ -458,6 +485,11 @@ def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float])
     return max(newer, key=lambda each: (theirs[each.session].started, each.bm25), default=None)
 
 
+def _is_talk(rows: Rows, session: int) -> bool:
+    ((count,),) = rows("SELECT COUNT(*) FROM cards WHERE session = ?", (session,))
+    return bool(count <= _TALK)
+
+
 def _rules(rows: Rows, session: int) -> bool:
     """Return whether the user replied in the session with more than a few words that are no question."""
     return any(
@@ -468,8 +500,7 @@ def _rules(rows: Rows, session: int) -> bool:
 
 def _matter(rows: Rows, match: Match) -> str:
     """Return the text of the card's conversation; of a long session, of the card's turn."""
-    ((count,),) = rows("SELECT COUNT(*) FROM cards WHERE session = ?", (match.session,))
-    if count > _TALK:
+    if not _is_talk(rows, match.session):
         return turn_of(rows, match.prompt, match.answer).text[:_READ]
     talked = turns(rows, match.session)
     return "\n".join(turn.text for turn in talked if len(talked) <= _TALK or turn.prompt == match.prompt)[:_READ]

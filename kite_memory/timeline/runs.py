@@ -53,6 +53,8 @@ _NOT_ONE_FAILED = lazy_regex(r"\s*(?:PASS|OK|0 fail|[#ℹ] (?:fail|cancelled) +0
 _ALL_PASSED = lazy_regex(
     r"^(?:\W{0,6}0 fail(?:ed|ures?)?\b|(?:=+|\s{0,4}Tests:?) {1,4}\d{1,6} passed\b(?!.{0,80}fail)).{0,200}$", re.MULTILINE
 )
+_COUNTS_PASSED = lazy_regex(r"\b[1-9]\d{0,6} pass(?:ed|ing)?\b")
+_COUNTS_FAILED = lazy_regex(r"\b[1-9]\d{0,6} fail|\bFAIL|passed, \d{1,6} errors?\b|\berrors? in \d|✗|✘")
 _OF_A_CHECKER = lazy_regex(
     r"(?:vet: )?\S{1,250}(?::\d+:|\(\d+[,)])|\d+:\d+\s+[Ee]rror\b|Found \d+ |\d+ issues?\b|✖ \d+ problem|error(?:\[|: (?!test ))"
     r"|level=error |[Ww]ould reformat|(?:\[\S{1,80}\] )?ERROR task failed|make(?:\[\d+\])?: "
@@ -213,7 +215,7 @@ def _run(parts: _RunParts, cwd: str) -> Run | None:
     if parts.tests is not None and not (checks and all(_ONLY_CHECKS.search(purpose) for purpose in checks)):
         tested = "failed" if parts.tests.status == "failed" else "ok"
         if tested == "failed" and tests_went_well(parts.tests.text, checks):
-            tested = "unknown"
+            tested = "ok" if passed_of(parts.tests.text) else "unknown"
         if tested == "ok" and (_is_cut(parts) or _ran_no_test(parts.tests.text)):
             tested = "unknown"
     results = [each for each in (parts.tests, parts.error, parts.result) if each is not None]
@@ -266,7 +268,14 @@ def _ran_no_test(summary: str) -> bool:
 
 def tests_went_well(summary: str, purposes: frozenset[str]) -> bool:
     """Return whether, in a line that failed, the failure is that of a text checker and not of the tests."""
-    return any(_ONLY_CHECKS.search(purpose) for purpose in purposes) and _OF_A_CHECKER.match(summary) is not None
+    is_checker = any(_ONLY_CHECKS.search(purpose) for purpose in purposes)
+    return is_checker and (_OF_A_CHECKER.match(summary) is not None or bool(passed_of(summary)))
+
+
+def passed_of(summary: str) -> str:
+    """Return the count of tests that passed; empty if a summary has none, or if some failed."""
+    passed = _COUNTS_PASSED.search(summary)
+    return passed.group() if passed is not None and _COUNTS_FAILED.search(summary) is None else ""
 
 
 def _is_cut(parts: _RunParts) -> bool:
@@ -338,6 +347,8 @@ def _tried_without_its_wrapper(run: Run, afterwards: Sequence[Run]) -> bool:
 
 def _is_made_up_for(run: Run, afterwards: Sequence[Run]) -> bool:
     missing = needed(run.purposes, tests=run.tested == "failed")
+    if run.tested == "ok":
+        missing = frozenset(purpose for purpose in missing if _ONLY_CHECKS.search(purpose)) or missing
     for later in afterwards:
         if later.outcome != "ok":
             continue

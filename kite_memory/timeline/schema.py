@@ -10,7 +10,7 @@ from typing import Any
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.system import sqlite
 
-VERSION = 9
+VERSION = 10
 
 _VERSION_1 = (
     """
@@ -333,6 +333,13 @@ _VERSION_9 = (
 )
 """Events that were changed after they were stored, in the order of their last change, for a person's other machines."""
 
+_VERSION_10 = (
+    "INSERT OR IGNORE INTO card_waiting SELECT DISTINCT session FROM cards",
+    "DELETE FROM cards",
+    "DELETE FROM card_words",
+)
+"""Cards are found by what the agent said on the way to its answer, too: they are made again."""
+
 MIGRATIONS = {
     1: _VERSION_1,
     2: _VERSION_2,
@@ -343,6 +350,7 @@ MIGRATIONS = {
     7: _VERSION_7,
     8: _VERSION_8,
     9: _VERSION_9,
+    10: _VERSION_10,
 }
 
 
@@ -367,7 +375,7 @@ def connect(path: Path) -> sqlite3.Connection:
             raise not_written(error, path) from error
         raise StateDamaged(
             f"the timeline at {path} cannot be read: {error}",
-            hint="run `kmem rebuild --timeline`: it is made anew from the transcripts",
+            hint="run `kmem rebuild --timeline`: it is rebuilt from the transcripts",
         ) from error
     connection.execute("PRAGMA mmap_size = 0")
     return connection

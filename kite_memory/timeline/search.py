@@ -267,7 +267,8 @@ def _shortlist(rows: Rows, within: Sequence[str], asked: _Asked) -> list[int]:
     for event in (*asked.known, *asked.meant):
         held.setdefault(event, 0.0)
     sure = asked.known.union(asked.meant)
-    return sorted(held, key=lambda event: (event in sure, held[event], event), reverse=True)[:_SHORTLIST]
+    ordered = [event for _, event in sorted(zip(held.values(), held, strict=True), reverse=True)]
+    return [*(event for event in ordered if event in sure), *(event for event in ordered if event not in sure)][:_SHORTLIST]
 
 
 def _add(held: dict[int, float], term: _Term, events: Iterable[int]) -> None:

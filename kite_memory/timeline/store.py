@@ -97,6 +97,22 @@ class BundleVectors:
             return conversations.save_vectors(database, texts, vectors, now)
 
 
+class _Spelling:
+    """Corrects the words of a query. The last correction is kept, since cards and events are searched for the same text."""
+
+    def __init__(self, database: TimelineDatabase) -> None:
+        self._database = database
+        self._last: tuple[object, str] = (None, "")
+
+    def corrected(self, text: str) -> str:
+        asked = text, self._database.one("PRAGMA data_version")
+        known, meant = self._last
+        if known != asked:
+            meant = search.corrected(self._database.all, text)
+            self._last = asked, meant
+        return meant
+
+
 class _Search:
     """The parts of the timeline that a search reads."""
 
@@ -106,9 +122,11 @@ class _Search:
         events: StoredEvents,
         sessions: Sessions,
         vectors: BundleVectors,
+        spelling: _Spelling,
         clock: Callable[[], float],
     ) -> None:
         self._database = database
+        self._spelling = spelling
         self._events = events
         self._sessions = sessions
         self._vectors = vectors
@@ -124,7 +142,7 @@ class EventSearch(_Search):
         With ``meaning``, bundles with a similar embedding are found too. The read lock is held for one query at a time.
         """
         now = datetime.fromtimestamp(self._clock(), UTC)
-        query = replace(query, text=search.corrected(self._database.all, query.text))
+        query = replace(query, text=self._spelling.corrected(query.text))
         most = conversations.NEAREST_OF_SOME if query.narrow else conversations.NEAREST
         meant = near.best(most) if (near := self._vectors.near(query.text, meaning)) else {}
         if not (found := search.find(self._database.all, query, now, meant)):
@@ -151,7 +169,7 @@ class StoredCards(_Search):
 
     def find(self, query: CardQuery, meaning: ConversationEmbedder | None = None) -> tuple[CardHit, ...]:
         """Return the cards that `conversations.rank` finds, with their events."""
-        query = replace(query, text=search.corrected(self._database.all, query.text))
+        query = replace(query, text=self._spelling.corrected(query.text))
         ranked = conversations.rank(self._database.all, query, self._vectors.near(query.text, meaning))
         events = self._events.numbered([row for each in ranked for row in (each.match.prompt, each.match.answer, each.later)])
         stems = search.query_stems(query.text)
@@ -263,8 +281,9 @@ class Timeline:
         self.forgotten = ForgottenEvents(database, path)
         self._passages = passages.IndexedPassages(database.all)
         self.vectors = BundleVectors(database, clock)
-        self.search = EventSearch(database, self.events, self.sessions, self.vectors, clock)
-        self.cards = StoredCards(database, self.events, self.sessions, self.vectors, clock)
+        spelling = _Spelling(database)
+        self.search = EventSearch(database, self.events, self.sessions, self.vectors, spelling, clock)
+        self.cards = StoredCards(database, self.events, self.sessions, self.vectors, spelling, clock)
 
     def close(self) -> None:
         self._database.close()

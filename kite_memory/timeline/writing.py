@@ -20,6 +20,7 @@ import orjson
 
 from kite_memory.model.event import Event, Passage, ReadResult, Session, line_of
 from kite_memory.system import sqlite
+from kite_memory.system.private_files import sync_file
 from kite_memory.timeline import cards, passages
 from kite_memory.timeline.fixes import sign
 from kite_memory.timeline.rows import LATEST_MTIME
@@ -63,8 +64,10 @@ def forget_events(database: sqlite3.Connection, events: Iterable[LineRef], *, bl
         database.executemany(
             _GONE, [(name, event.provider, event.session, blank) for name in {line, *(name for _, name, _ in there)}]
         )
-        for seq, _, session in there if blank else ():
-            _blank(database, seq, session)
+        for seq, _, session in there:
+            cards.queue_card_rebuild(database, session)
+            if blank:
+                _blank(database, seq, session)
 
 
 def _blank(database: sqlite3.Connection, event: int, session: int) -> None:
@@ -77,8 +80,7 @@ def _blank(database: sqlite3.Connection, event: int, session: int) -> None:
     for (signature,) in signatures:
         database.execute("DELETE FROM signatures WHERE key = ? AND key NOT IN (SELECT signature FROM raised)", (signature,))
     database.execute("DELETE FROM passages WHERE (session, start) IN (SELECT session, start FROM events WHERE seq = ?)", (event,))
-    database.execute("DELETE FROM cards WHERE session = ? AND ? IN (prompt, answer)", (session, event))
-    cards.queue_card_rebuild(database, session)
+    database.execute("DELETE FROM cards WHERE session = ?", (session,))  # any of them may be found by its words
     database.execute("UPDATE events SET text = ?, command = '', path = '' WHERE seq = ?", (BLANK, event))
     database.execute("UPDATE sessions SET title = '' WHERE key = ?", (session,))
     database.execute(
@@ -125,7 +127,7 @@ def append_forgotten(path: Path, events: Iterable[LineRef], *, blank: bool) -> N
             b"\n" + b"".join(orjson.dumps(each) + b"\n" for each in lines.values())
         )  # the leading newline ends a line that was cut short
         file.flush()
-        os.fsync(file.fileno())
+        sync_file(file.fileno())
 
 
 def reload_forgotten(database: sqlite3.Connection, path: Path) -> None:

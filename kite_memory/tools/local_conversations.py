@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Any, assert_never
+from typing import assert_never
 
 import orjson
 
@@ -25,18 +25,13 @@ from kite_memory.model.note import (
     Amend,
     Create,
     Decision,
-    Fact,
-    Insight,
     Note,
     NoteStatus,
-    OpenQuestion,
-    Preference,
     Record,
-    RecordItem,
-    Rejected,
     Scope,
     Supersede,
-    Topic,
+    record_from_json,
+    record_to_json,
 )
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.tools.conversation_notes import (
@@ -61,18 +56,9 @@ from kite_memory.vault.planning import addition
 from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Outcome, Skipped, Superseded, Written
 
 _VERSION = 1
-_KINDS: dict[str, Callable[..., RecordItem]] = {
-    "decision": Decision,
-    "insight": Insight,
-    "fact": Fact,
-    "preference": Preference,
-    "question": OpenQuestion,
-}
-_NAMES: dict[object, str] = {kind: name for name, kind in _KINDS.items()}
 
 
 def to_json(conversation: SavedConversation) -> bytes:
-    record = conversation.record
     return orjson.dumps(
         {
             "version": _VERSION,
@@ -85,17 +71,7 @@ def to_json(conversation: SavedConversation) -> bytes:
             "updated": conversation.updated,
             "created_by": conversation.created_by,
             "has_transcript": conversation.has_transcript,
-            "topics": [
-                {
-                    "name": topic.name,
-                    "summary": topic.summary,
-                    "categories": topic.categories,
-                    "entities": topic.entities,
-                    "items": [{"kind": _NAMES[type(item)], "item": item} for item in topic.items],
-                }
-                for topic in record.topics
-            ],
-            "cross_topic_insights": record.cross_topic_insights,
+            **record_to_json(conversation.record),
         }
     )
 
@@ -116,29 +92,10 @@ def from_json(text: bytes) -> SavedConversation:
             updated=datetime.fromisoformat(raw["updated"]),
             created_by=raw["created_by"],
             has_transcript=raw["has_transcript"],
-            record=Record(
-                topics=tuple(
-                    Topic(
-                        name=topic["name"],
-                        summary=topic["summary"],
-                        categories=tuple(topic["categories"]),
-                        entities=tuple(topic["entities"]),
-                        items=tuple(_item(item["kind"], item["item"]) for item in topic["items"]),
-                    )
-                    for topic in raw["topics"]
-                ),
-                cross_topic_insights=tuple(raw["cross_topic_insights"]),
-            ),
+            record=record_from_json(raw),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StateDamaged("a saved conversation cannot be read", hint="save it again under its id") from error
-
-
-def _item(kind: str, raw: dict[str, Any]) -> RecordItem:
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
-    if "rejected" in values:
-        values["rejected"] = tuple(Rejected(**rejected) for rejected in raw["rejected"])
-    return _KINDS[kind](**values)
 
 
 log = logging.getLogger("kite_memory.tools.local_conversations")

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kite_memory.errors import KiteError, VaultFolderWrong, VaultMissing, VaultReadOnly
-from kite_memory.system.private_files import when_not_in_use
+from kite_memory.system.private_files import sync_file, when_not_in_use
 from kite_memory.vault.folders import Folder, KernelRenames, NotSupported, OutsideVault, Renames, give_mode, parts_of
 from kite_memory.vault.wording import digest
 
@@ -462,7 +462,7 @@ class Files:
                     left = left[os.write(descriptor, left) :]
                 if sync:
                     self._step("sync the file")
-                    os.fsync(descriptor)
+                    sync_file(descriptor)
                 found = os.fstat(descriptor)
             finally:
                 os.close(descriptor)
@@ -498,7 +498,7 @@ def _syncing(folder: Folder, name: str, *, named: bool = False) -> Iterator[None
     def sync() -> None:
         descriptor = folder.open(name, os.O_WRONLY)
         try:
-            os.fsync(descriptor)
+            sync_file(descriptor)
         finally:
             os.close(descriptor)
         if named:
@@ -519,7 +519,7 @@ def _synced(folder: Folder, names: Sequence[str]) -> list[bool]:
         except OSError:
             return False
         try:
-            os.fsync(descriptor)
+            sync_file(descriptor)
         except OSError:
             return False
         finally:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from kite_memory.system.private_files import when_not_in_use
+from kite_memory.system.private_files import sync_file, when_not_in_use
 
 _UNSUPPORTED = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY})
 _NO_LINKS = _UNSUPPORTED | {errno.EPERM, errno.EMLINK}
@@ -243,7 +243,7 @@ class Folder:
         """Sync what was created, renamed or removed here to disk, where the file system can do that for a folder."""
         if self.descriptor is not None:
             try:
-                os.fsync(self.descriptor)
+                sync_file(self.descriptor)
             except OSError as error:
                 if error.errno not in _NOT_FOR_FOLDERS:
                     raise

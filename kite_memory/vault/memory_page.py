@@ -15,7 +15,7 @@ from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
 from kite_memory.vault.graph import Graph, deserves_a_page, is_place_in_code, stem
 from kite_memory.vault.links import tame_line, titled
-from kite_memory.vault.upkeep import is_worth_a_line, statement, strength
+from kite_memory.vault.upkeep import is_cut, is_worth_a_line, names_a_choice, says_something_whole, statement, strength
 from kite_memory.vault.wording import digest, entity_key, one_line, stem_key, title_key, words
 
 PAGE = "MEMORY.md"
@@ -32,6 +32,8 @@ _SAID = 320
 _TITLE = 160
 _HEADING = "# Memory\n\n"
 _REPEATED, _TELLING = 0.75, 4
+_FEW = 3
+"""Good notes, below which others that are at least whole are shown too."""
 _FRAME = 5
 """Lines of a page beside its content: its heading, the two marks, and blank lines around them."""
 
@@ -98,6 +100,26 @@ def sentences(graph: Graph, now: datetime) -> list[str]:
 
     page(graph, now, says=heard)
     return found
+
+
+def best(notes: Iterable[Note], most: int) -> list[Note]:
+    """Return the notes to show first to a person: of those that are worth a line the most important, then approved plans.
+
+    What a person said or chose comes before what an agent found out. Fewer than ``most`` are returned rather than poor ones.
+    """
+    whole = [note for note in notes if len(note.title) <= _TITLE and not is_cut(note)]
+    worth = [(is_worth_a_line(note), note) for note in whole]
+    chosen = [(first, note) for first, note in worth if first or names_a_choice(note)]
+    if len(chosen) < _FEW:
+        chosen += [(first, note) for first, note in worth if (first, note) not in chosen and says_something_whole(note)]
+
+    def rank(each: tuple[bool, Note]) -> tuple[bool, int, bool, bool, float, float, str]:
+        first, note = each
+        own = note.origin == "user"
+        settled = note.kind in (NoteKind.DECISION, NoteKind.PREFERENCE)
+        return (not first, -note.importance, not own, not settled, -strength(note), -note.created.timestamp(), note.path)
+
+    return list(_without_repetitions(note for _, note in sorted(chosen, key=rank)))[:most]
 
 
 def framed(lines: Sequence[str]) -> str:

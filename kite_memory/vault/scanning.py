@@ -345,7 +345,7 @@ class Scanner:
                 return self._freeze(str(error))
             found = Listing()
         if not accept and not self._looks_there(found):
-            return self._freeze(f"{self._root} holds nothing of the vault")
+            return self._freeze(f"{self._root} holds none of the files of the vault")
         if not accept:
             with contextlib.suppress(VaultReadOnly):  # comparing does not need to write
                 if self._writer.recover():

@@ -218,6 +218,31 @@ _TIED = lazy_regex(
 _PAST = lazy_regex(r"\b(?:was|were|did|had|been)\b", re.IGNORECASE)
 _FIXED = lazy_regex(r"fix(?:es|ed)?\b", re.IGNORECASE)
 _REQUEST = lazy_regex(r"^(?:The person: “[^”]{0,600}” *|From an approved plan: *)")
+_ASKED = lazy_regex(r"^(?:The person: )?“([^”]{0,600})”")
+_OWN_QUESTION = lazy_regex(
+    r"(?:^|[.?!:] )((?:why|how|what|where|which|do|does|did|is|are|was|were|has|have)\b[^.?!;:]{8,100}\?)", re.IGNORECASE
+)
+_TALKED_ABOUT = lazy_regex(
+    r"\b(?:this|that|these|those|it|its|here|there|above|they|them|you|your|status|ready|merge|next|first)\b", re.IGNORECASE
+)
+"""What stands elsewhere in a conversation, or was so only then."""
+_ORDERED = lazy_regex(
+    r"(?:(?:always|never) [a-z]+"
+    r"|add|allow|batch|build|change|convert|create|distinguish|drop|enable|extract|group|improve|introduce|keep|limit|make|merge|migrate"
+    r"|move|propagate|redesign|refactor|remove|rename|replace|rewrite|run|show|simplify|split|store|support|switch|throttle|unify|use"
+    r"|write) ",
+    re.IGNORECASE,
+)
+"""The beginning of a plan's or an order's title."""
+_GOES_ON = lazy_regex(r" ?\([^()]*\)| (?:because|since|so that|so we|—|–) .*|[:;,] .*")
+"""What a question about a title leaves out: its reason, and what is said by the way."""
+_AND = lazy_regex(r" [&+] ")
+_NO_WORD_OF_A_QUESTION = lazy_regex(r"[`\"$!\\*<>|&%^]+")
+"""Characters that shells replace, even between quotation marks."""
+_CONTINUES = lazy_regex(r" (?!—|–|-|because\b|since\b|so\b|instead\b|rather\b)\w")
+_HEADLINE = 0.6
+"""Least share of capitalised words in a title where capitals say nothing."""
+_NAMED = lazy_regex(r"(?<=[a-z,] )[A-Z][a-z]+\b")
 _SENTENCE = lazy_regex(r"(?<=[.!?…])[”\"]? +(?=[A-Z`“\"(])|; +|(?<=[.!?])” ")
 _LABEL = lazy_regex(r"^(?:goal|approach|decision|solution|key idea|root cause|cause|reason|why)s?: +", re.IGNORECASE)
 _JUDGED_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
@@ -297,6 +322,64 @@ def statement(note: Note) -> str:
         if shared >= least and len(sentence) <= _LONGEST and fit(sentence):
             found.append((-shared, place, sentence))
     return min(found)[2] if found else ""
+
+
+def names_a_choice(note: Note) -> bool:
+    """Return whether the title of a plan that a person approved says by itself what was to be done."""
+    title = note.title
+    whole = note.kind is NoteKind.DECISION and note.body.startswith(_PLANNED) and _is_whole(title) and len(title.split()) >= _SHORT
+    return bool(whole and _ORDERED.match(title) and not _CLAUSE.search(title))
+
+
+def says_something_whole(note: Note) -> bool:
+    """Return whether a title is a whole sentence about something that it names: the least that is shown of a young memory."""
+    title = note.title
+    lasts = note.kind is not NoteKind.PREFERENCE and not is_passing(note) and strength(note) > 1
+    alone = _stands_alone(title) and not (_POINTS.match(title) or _TIED.search(title) or _STEP.match(title) or _RANKED.match(title))
+    return bool(lasts and alone and _NAME.search(title) and _SAYS.search(_ASIDE.sub("", title)))
+
+
+def questions_about(note: Note) -> Iterator[str]:
+    """Yield questions that the note's owner may ask about it: why something was chosen, then what they asked themselves.
+
+    They hold no character that a shell replaces. Whether the note answers them must be tried.
+    """
+    title = _NO_WORD_OF_A_QUESTION.sub("", _AND.sub(" and ", _GOES_ON.sub("", note.title))).strip(" .?").split()
+    if len(title) >= _SHORT and sum(word[0].isupper() for word in title) >= _HEADLINE * len(title):
+        names = set(_NAMED.findall(note.body)) - {word.capitalize() for word in note.body.split() if word.islower()}
+        title = [word.lower() if word.istitle() and word not in names else word for word in title]
+    said = " ".join(title)
+    if note.kind in (NoteKind.DECISION, NoteKind.PREFERENCE) and len(title) >= _SHORT and not _ONCE.search(said):
+        if _ORDERED.match(said):
+            does = "do" if note.kind is NoteKind.PREFERENCE or title[0].lower() in {"always", "never"} else "did"
+            yield f"why {does} we {said[0].lower()}{said[1:]}?"
+        elif _CHOICE.search(said) and not _SAYS.search(said):
+            yield f"why {said}?"
+    asked = _ASKED.match(links.unlinked(note.body[:_READ]))
+    for question in _OWN_QUESTION.findall(asked[1]) if asked else ():
+        plain = " ".join(_NO_WORD_OF_A_QUESTION.sub("", question).split())
+        if len(plain.split()) > _SHORT and not (_TALKED_ABOUT.search(plain) or _PASSING.search(plain)):
+            yield plain[0].lower() + plain[1:]
+
+
+def explains(text: str, note: Note) -> bool:
+    """Return whether a sentence about a note says why, or more than its title about the same."""
+    titled, said = words(note.title), words(text)
+    more = len(titled & said) >= _SOURCE * len(titled) and len(said - titled) > _SHORT
+    return more or bool(_REASON.search(text) or _AIM.search(text))
+
+
+def is_cut(note: Note) -> bool:
+    """Return whether a title is only the beginning of a sentence of the body."""
+    body, title = (_ASIDE.sub("", links.unlinked(text)) for text in (note.body[:_READ], note.title))
+    _, found, after = body.partition(title)
+    return bool(found) and bool(_CONTINUES.match(after))
+
+
+def asked_and_said(body: str) -> tuple[str, str]:
+    """Return what a person asked, if a body begins with it, and the rest; the rest alone is what the note says."""
+    found = _REQUEST.match(body)
+    return (found[0].strip(), body[found.end() :]) if found and body[found.end() :].strip() else ("", body)
 
 
 def _sentences(body: str) -> list[str]:

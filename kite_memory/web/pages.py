@@ -178,7 +178,7 @@ class Pages:
             status=status,
             sessions=sessions,
             made=made,
-            latest=[] if made else self._ask("notes", limit=5)["notes"],
+            latest=[] if made else [each for each in self._ask("notes", limit=10)["notes"] if each["kind"] != "entity"][:5],
             prompts=[each for each in prompts if each["notes"]],
             silent=sum(not each["notes"] for each in prompts),
             plot=drawing.weeks(self._ask("helped", weeks=_WEEKS)["weeks"]),
@@ -241,8 +241,10 @@ class Pages:
         span = query.get("span", "week") if query.get("span") in _SPANS else "week"
         project = query.get("project", "")
         sessions = self._ask("timeline", project=project, limit=_LATEST)["sessions"]
-        back = _number(query.get("back", ""), 0)
-        end = datetime.now().astimezone() - timedelta(days=back * _SPANS[span])
+        now = datetime.now().astimezone()
+        newest = max((parsed(each["last"]) for each in sessions), default=now)
+        back = _number(query.get("back", ""), max(0, (now - newest) // timedelta(days=_SPANS[span])))
+        end = now - timedelta(days=back * _SPANS[span])
         lanes = drawing.lanes(sessions, start=end - timedelta(days=_SPANS[span]), end=end)
         return self._renderer.page(
             "timeline.html",

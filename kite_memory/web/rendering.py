@@ -1,5 +1,6 @@
 """Rendering of pages: templates, markdown, times and links. All text from notes and transcripts is escaped here."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +21,8 @@ Ask = Callable[..., Any]
 
 _LONGEST_TEXT = 200_000
 _LONGEST_LINK = 300
+_CALLOUT = re.compile(r"^((?:> ?){1,5})\[!\w{1,20}\][+-]? ?", re.MULTILINE)
+"""Obsidian's mark of a callout, which is only a quotation elsewhere."""
 
 
 class Renderer:
@@ -52,7 +55,8 @@ class Renderer:
 
     def markdown(self, text: str, titles: Mapping[str, str] | None = None) -> Markup:
         """Return markdown as HTML. Links without a label of their own show what ``titles`` has for their target, in lower case."""
-        return Markup(self._markdown.render(text[:_LONGEST_TEXT], {"titles": titles or {}}))  # noqa: S704 - rendered with HTML off
+        plain = _CALLOUT.sub(r"\1", text[:_LONGEST_TEXT])
+        return Markup(self._markdown.render(plain, {"titles": titles or {}}))  # noqa: S704 - rendered with HTML off
 
     def text(self, template: str, **values: object) -> str:
         return self._environment.get_template(template).render(values)

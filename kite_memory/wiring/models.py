@@ -7,7 +7,7 @@ search needs an embedder alone.
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from kite_memory.distill.offline import OfflineExtractor
     from kite_memory.distill.outbox import Outbox
     from kite_memory.distill.saving import SaveChecker
-    from kite_memory.model.event import Event
+    from kite_memory.model.event import Event, Provenance
     from kite_memory.model.hit import Judge
-    from kite_memory.model.note import Chunk
+    from kite_memory.model.note import Chunk, Origin, Record, RecordItem
     from kite_memory.team.search import TeamRecall
     from kite_memory.timeline.conversations import ConversationEmbedder
     from kite_memory.wiring.services import Services
@@ -247,15 +247,45 @@ def polisher_of(config: Config, kept: Keys, outbox: "Outbox") -> "Polisher | Non
     )
 
 
-def saving_of(config: Config, extractor: "Extractor", outbox: "Outbox") -> "SaveChecker":
+def saving_of(config: Config, extractor: "Extractor", outbox: "Outbox") -> "LateSaveChecker":
     """Return the component that checks what agents save. A model extracts from transcripts if there is one."""
-    from kite_memory.distill.budget import Allowance
-    from kite_memory.distill.saving import SaveChecker
 
-    if extractor.name == "offline":
-        return SaveChecker(rules=OfflineRules())
-    allowance = Allowance(outbox=outbox, budget=budget_of(config), share=1.0, clock=time.time, purpose="save")
-    return SaveChecker(rules=OfflineRules(), model=extractor, allowance=allowance)
+    def made() -> "SaveChecker":
+        from kite_memory.distill.budget import Allowance
+        from kite_memory.distill.saving import SaveChecker
+
+        if extractor.name == "offline":
+            return SaveChecker(rules=OfflineRules())
+        allowance = Allowance(outbox=outbox, budget=budget_of(config), share=1.0, clock=time.time, purpose="save")
+        return SaveChecker(rules=OfflineRules(), model=extractor, allowance=allowance)
+
+    return LateSaveChecker(made)
+
+
+class LateSaveChecker:
+    """A `SaveChecker` that is only loaded when an agent saves something, which most commands never see."""
+
+    def __init__(self, made: Callable[[], "SaveChecker"]) -> None:
+        self._made = made
+
+    @cached_property
+    def _checker(self) -> "SaveChecker":
+        return self._made()
+
+    def item(self, item: "RecordItem", evidence: "Sequence[Event]", /) -> str:
+        return self._checker.item(item, evidence)
+
+    def text(self, text: str, /) -> str:
+        return self._checker.text(text)
+
+    def says_nothing(self, text: str, /) -> str:
+        return self._checker.says_nothing(text)
+
+    def origin_of(self, item: "RecordItem", heard: "Sequence[Event]", provenance: "Provenance | None", /) -> "Origin":
+        return self._checker.origin_of(item, heard, provenance)
+
+    def decompose(self, chunk: "Chunk") -> "tuple[Record, str]":
+        return self._checker.decompose(chunk)
 
 
 def team_recall_of(config: Config, kept: Keys) -> "TeamRecall | None":

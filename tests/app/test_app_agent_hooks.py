@@ -19,7 +19,6 @@ from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Where
 from kite_memory.model.hit import Injection, Judged, Question, Unjudged, Verdict
 from kite_memory.model.note import Note
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
@@ -27,6 +26,7 @@ from kite_memory.recall.select import Delivery, Prompt
 from kite_memory.recall.session_memory import Occasion, SessionMemory
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.recall.notes import VAULT, Pile, hit
 
 SESSION = "5e551011-0000-4000-8000-000000000001"

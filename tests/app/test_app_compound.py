@@ -12,7 +12,6 @@ from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Scheduler
 from kite_memory.model.event import EventType, RedactedResult
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
@@ -22,6 +21,7 @@ from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from tests.fakes.extractors import ScriptedExtractor
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.opencode_store import OpenCodeStore, a_morning, call
 from tests.fakes.repositories import FakeRepository, environment
 from tests.fakes.services import ROOMY

@@ -17,7 +17,6 @@ from kite_memory.errors import KiteError
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Role, Session, Where
 from kite_memory.model.note import Create, Note, NoteKind, NoteStatus, Scope
 from kite_memory.paths import asset_folder
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
@@ -25,6 +24,7 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.consolidation import Worked
 from kite_memory.vault.wording import note_id
+from tests.fakes.hashing_embedder import HashingEmbedder
 
 NOW = datetime(2026, 9, 1, 2, 30, tzinfo=UTC)
 FLOODS = "Old pear varieties are grafted on quince stock because meadow floods drown pear roots."

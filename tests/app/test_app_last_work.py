@@ -46,6 +46,16 @@ def test_of_nothing_nothing_is_reported() -> None:
     assert lines([], None) == ()
 
 
+def test_of_a_long_plan_the_title_and_what_it_is_for_are_named() -> None:
+    plan = replace(
+        PROMPT, text=f"# Move the queue\n\n## Context\n\nThe job queue loses claims.\n\n## 1. Copy it\n\n{'Slowly. ' * 60}"
+    )
+
+    (line, *_) = last_work(SESSION, [plan], plan, NOW)
+
+    assert line.startswith('2026-03-01 on main, the last prompt: "Move the queue": The job queue loses claims. (1) Copy it')
+
+
 @pytest.mark.parametrize(("age", "expected"), [(timedelta(days=13), True), (timedelta(days=15), False)])
 def test_what_is_two_weeks_old_is_not_reported(age: timedelta, expected: bool) -> None:
     assert bool(last_work(SESSION, [PROMPT], PROMPT, START + age)) is expected

@@ -17,7 +17,6 @@ from kite_memory.errors import NoteNotFound, UsageError
 from kite_memory.model.event import Cursor, EvidenceReference, ReadResult, RedactedResult
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Create, Note, NoteKind, NoteStatus, Skip
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
@@ -25,6 +24,7 @@ from kite_memory.vault.drafting import Draft, Memo, draft
 from kite_memory.vault.upkeep import MOST_WAITING, NoteUse
 from kite_memory.vault.writing import Written
 from tests.fakes.extractors import ScriptedExtractor
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.services import FakeServices, fake_services
 from tests.vault.building import SESSION, START, chunk, decision, event, fact, record
 

@@ -14,12 +14,12 @@ from kite_memory.app.session_context import before
 from kite_memory.extensions.contract.extractor_contract import SESSION, event
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, evidence_reference
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.rendering import block
 from kite_memory.recall.search import Query, search
 from kite_memory.recall.select import Situation
 from kite_memory.timeline.store import Timeline
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.recall.notes import Pile
 
 SAID = "the blossom froze overnight, so the fleece goes over the espaliers now"

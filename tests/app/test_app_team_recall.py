@@ -15,7 +15,6 @@ from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
 from kite_memory.keys import keys_beside
 from kite_memory.model.hit import Hit, Injection
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import block, estimated_tokens
@@ -24,6 +23,7 @@ from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.team.search import Team, TeamQuery, TeamRecall
 from kite_memory.timeline.store import Timeline
 from kite_memory.wiring.models import team_recall_of
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.recall.notes import VAULT, Pile, hit
 
 SESSION = "5e551011-0000-4000-8000-000000000001"

@@ -413,6 +413,28 @@ class TestExtracting:
 
         assert [each.rests_on for each in question_answering.extract(question.replace("pear", "pears"), [far, near])] == [(1,)]
 
+    @pytest.mark.parametrize("asked", ["leave", "drop", "move away from", "abandon", "get rid of", "replace", "switch from"])
+    @pytest.mark.parametrize(
+        ("title", "text"),
+        [
+            ("Quince over pear for the stock", "It bears wet feet."),
+            ("Quince for the stock", "Quince was chosen instead of pear. It bears wet feet."),
+            ("Moved the orchard from pear to quince", "Wet feet kill the other."),
+            ("Stocks", "The pear stock was dropped: it rots where it floods."),
+            ("Stocks of the orchard", "**Rejected:** [[pear]]: it rots where it floods."),
+        ],
+    )
+    def test_what_was_left_for_something_else_is_told_by_a_note_in_other_words(self, asked: str, title: str, text: str) -> None:
+        note = self.piece(text, title=f"decision: {title}", score=0.3)
+
+        assert question_answering.extract(f"why did we {asked} pear?", [note])
+        assert question_answering.extract(f"why did we {asked} plum?", [note]) == ()
+
+    def test_what_was_taken_is_not_what_was_left(self) -> None:
+        note = self.piece("It bears wet feet.", title="decision: Quince over pear for the stock", score=0.3)
+
+        assert question_answering.extract("why did we leave quince?", [note]) == ()
+
     @given(st.text(max_size=80), st.lists(st.text(max_size=400), max_size=6))
     def test_whatever_is_asked_of_whatever_there_is(self, question: str, texts: list[str]) -> None:
         outcome = question_answering.extract(question, [self.piece(text) for text in texts])

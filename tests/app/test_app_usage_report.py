@@ -12,7 +12,6 @@ from kite_memory.app.usage_report import QUIET, OutcomeTracker, turns
 from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult
 from kite_memory.model.note import NoteKind
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
@@ -20,6 +19,7 @@ from kite_memory.recall.uptake import Moment, Standing, Tally
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.drafting import Memo
 from tests.fakes.extractors import ScriptedExtractor
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.services import fake_services
 from tests.recall.notes import Pile, note
 from tests.sources.transcript import BEGIN, Home, Transcript

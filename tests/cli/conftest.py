@@ -1,13 +1,12 @@
 """A fresh machine for each test, with everything in the usual places."""
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.transcript import in_this_process
+from tests.cli.prepared import remove_home
 from tests.e2e.kmem import Machine
 
 
@@ -19,6 +18,5 @@ def machine() -> Iterator[Machine]:
     try:
         yield machine
     finally:
-        if (machine.state / "daemon.sock").exists():
-            in_this_process(machine, ["down"], cwd=machine.home)
-        shutil.rmtree(folder)
+        remove_home(machine.home)
+        folder.rmdir()

@@ -4,17 +4,19 @@ import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from kite_memory.app.backlog import Backlog, Bill, Tariff
-from kite_memory.cli.backfilling import LocalServer, local_servers, offered
+from kite_memory.cli.backfilling import LocalServer, first_summary, local_servers, offered
 from kite_memory.config import Config, ExtractorConfig
 from kite_memory.distill.extractor import Prices
 from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT
 from kite_memory.wiring.models import prices_of, tariff_of
+from tests.fakes.lived_in import lived_in
 
 SERVER = LocalServer(name="Ollama", address="http://127.0.0.1:11434/v1", model="qwen3:8b")
 BILL = Bill(chunks=30, calls=12, fresh=150_000, tokens_out=12_000)
@@ -30,6 +32,28 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     return Config(
         file=tmp_path / "config.toml", state=tmp_path / "state", vault=tmp_path / "vault", claude_root=tmp_path / "claude"
     )
+
+
+def test_the_first_summary_asks_what_a_note_answers_and_shows_no_doubtful_one(tmp_path: Path) -> None:
+    with lived_in(tmp_path, datetime.now(UTC)) as services:
+        summary = first_summary(services)
+        question = summary.partition('kmem ask "')[2].partition('"')[0]
+        answer = services.operations.perform("ask", {"question": question, "offline": True})
+
+    assert question == "why PostgreSQL over SQLite for the job queue?"
+    assert "row locks keep them apart" in answer["sentences"][0]["text"]
+    assert "retried five times" not in summary  # it waits for review
+    assert "The night run fails" not in summary  # a state that may have changed
+
+
+def test_without_a_note_no_question_is_proposed(tmp_path: Path) -> None:
+    with lived_in(tmp_path, datetime.now(UTC)) as services:
+        for entry in services.vault.notes.entries():
+            (services.vault.root / entry.path).unlink()
+        summary = first_summary(services)
+
+    assert "kmem ask" not in summary
+    assert "kmem web" in summary
 
 
 def test_rules_come_first_and_are_all_there_is_without_a_model(config: Config) -> None:

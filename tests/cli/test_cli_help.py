@@ -4,17 +4,18 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
-from kite_memory.cli import help as listing
+from kite_memory.cli import main as listing
 from kite_memory.cli.everyday import leave_transcripts
-from kite_memory.cli.help import first_sentence
-from kite_memory.cli.main import app
+from kite_memory.cli.main import app, first_sentence
 from tests.cli.commands import every_command
+from tests.cli.prepared import prepared_home
 from tests.cli.transcript import Player, in_this_process
 from tests.e2e.kmem import PROJECT, Machine
 from tests.fakes.work import leave_work
@@ -55,9 +56,13 @@ def test_help_begins_with_a_sentence_and_ends_with_an_example(machine: Machine, 
     assert max(map(len, shown.out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_PASTED])
-def test_an_example_works_when_pasted(machine: Machine, name: str) -> None:
-    machine.environment = {"MY_KEY": "sk-ant-invented-0123456789abcdef"}
+@pytest.fixture(scope="module")
+def worked_in() -> Iterator[Callable[[], Machine]]:
+    with prepared_home(work) as restored:
+        yield restored
+
+
+def work(machine: Machine) -> None:
     leave_transcripts(machine.home / ".claude", machine.home / "mycelia")
     leave_work(machine.home / ".claude", machine.home / "orchard")
     player = Player(machine)
@@ -67,6 +72,13 @@ def test_an_example_works_when_pasted(machine: Machine, name: str) -> None:
     (machine.home / "orchard").mkdir()
     (machine.home / "orchard" / ".env").write_text("GATE=zanzibar-7-pepper\n")
     (machine.home / ".claude" / "CLAUDE.md").write_text("## Style\n\nTabs.\n")
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_PASTED])
+def test_an_example_works_when_pasted(worked_in: Callable[[], Machine], name: str) -> None:
+    machine = worked_in()
+    machine.environment = {"MY_KEY": "sk-ant-invented-0123456789abcdef"}
+    player = Player(machine)
     example = example_of(player.carry_out(f"kmem {name} --help").out)
 
     ran = player.carry_out(example)

@@ -1,11 +1,13 @@
 """The shapes of ``--json`` that scripts may rely on; each may carry more than is listed here."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kite_memory.cli.everyday import leave_transcripts
+from tests.cli.prepared import prepared_home
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine
 from tests.fakes.work import leave_work
@@ -287,14 +289,23 @@ def fits(value: object, shape: Any, at: str = "") -> list[str]:
             return [] if type(value) in kinds else [f"{at} is {value!r}"]
 
 
+@pytest.fixture(scope="module")
+def restored() -> Iterator[Callable[[], Machine]]:
+    with prepared_home(work) as restored:
+        yield restored
+
+
 @pytest.fixture
-def worked_in(machine: Machine) -> Machine:
+def worked_in(restored: Callable[[], Machine]) -> Machine:
+    return restored()
+
+
+def work(machine: Machine) -> None:
     leave_transcripts(machine.home / ".claude", machine.home / "mycelia")
     leave_work(machine.home / ".claude", machine.home / "orchard")
     (machine.home / "notes").mkdir()
     (machine.home / "notes" / "pruning.md").write_text("Prune in March.\n")
     assert in_this_process(machine, ["backfill"], cwd=machine.home).code == 0
-    return machine
 
 
 @pytest.mark.parametrize("name", COMMANDS)

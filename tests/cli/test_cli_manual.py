@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.cli.help import SHELLS
+from kite_memory.cli.main import SHELLS
 from tests.cli.commands import every_command
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine

@@ -288,6 +288,18 @@ def test_up_asks_a_person_and_goes_on_without_the_hooks(machine: Machine) -> Non
     assert not (machine.home / ".claude" / "settings.json").exists()
 
 
+def test_the_status_keeps_to_one_line_a_note_where_a_person_watches(machine: Machine) -> None:
+    title = "The staging database is reset every Sunday at six, after the backup of the week has ended and was verified"
+    machine.kmem("remember", title)
+
+    piped = machine.kmem("status").out
+    seen = at_a_terminal(machine, ["status"]).screen
+
+    assert title in piped
+    assert title not in seen
+    assert [line for line in seen.splitlines() if line.startswith("last note") and len(line.rstrip()) <= 80]
+
+
 def test_up_asks_once_who_makes_the_notes_and_remembers_it(machine: Machine) -> None:
     machine.environment = {"ANTHROPIC_API_KEY": "sk-ant-invented", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
 

@@ -4,10 +4,13 @@ from pathlib import Path
 from kite_memory.extensions.contract.source_contract import BUDGET, AppendOnlySourceContract
 from kite_memory.sources import Source
 from kite_memory.sources.aider import HISTORY, Aider
+from tests.counts import one_in
 from tests.sources.aider_log import a_day
 
 
 class TestAider(AppendOnlySourceContract):
+    cut_every = one_in()
+
     def make(self, folder: Path) -> Source:
         return Aider(tuple, always=(folder / "orchard",), own=(folder / "orchard",), own_state=folder / "state")
 

@@ -3,10 +3,13 @@ from pathlib import Path
 from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract
 from kite_memory.sources import Source
 from kite_memory.sources.antigravity import Antigravity
+from tests.counts import one_in
 from tests.fakes.steps import a_morning
 
 
 class TestAntigravity(AppendOnlySourceContract):
+    cut_every = one_in()
+
     def make(self, folder: Path) -> Source:
         return Antigravity(folder)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.note import Create, Note
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.tools.store import Store
 from kite_memory.vault import Vault
 from tests.contract.bridge_store_contract import BridgeStoreContract
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.tools.local_stores import local_store
 
 

@@ -7,13 +7,14 @@ import pytest
 
 from kite_memory.errors import EmbedderUnavailable
 from kite_memory.model.note import Note, NoteKind, Scope
-from kite_memory.recall.embedder import HashingEmbedder, Purpose, Vectors
+from kite_memory.recall.embedder import Purpose, Vectors
 from kite_memory.team.postgres import Objects, migrate, notes, open_postgres
 from kite_memory.team.postgres.connections import Connections
 from kite_memory.team.postgres.finding import indexed
 from kite_memory.team.postgres.rows import note_row
 from kite_memory.tools.store import OWNER, Grant, MemoryQuery, NoteQuery, Store
 from tests.contract.bridge_store_contract import CHAT, GLOBAL, SHARED, BridgeStoreContract, conversation
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.object_shelf import ObjectShelf
 from tests.fakes.postgres_server import postgres_server
 

@@ -3,10 +3,13 @@ from pathlib import Path
 from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract
 from kite_memory.sources import Source
 from kite_memory.sources.claude_code.source import ClaudeCode
+from tests.counts import one_in
 from tests.sources.transcript import SESSION, a_day
 
 
 class TestClaudeCode(AppendOnlySourceContract):
+    cut_every = one_in()
+
     def make(self, folder: Path) -> Source:
         return ClaudeCode(folder, own_state=folder / "state")
 

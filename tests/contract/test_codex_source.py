@@ -3,10 +3,13 @@ from pathlib import Path
 from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract
 from kite_memory.sources import Source
 from kite_memory.sources.codex.source import Codex
+from tests.counts import one_in
 from tests.sources.rollout import THREAD, a_day
 
 
 class TestCodex(AppendOnlySourceContract):
+    cut_every = one_in()
+
     def make(self, folder: Path) -> Source:
         return Codex(folder, own_state=folder / "state")
 

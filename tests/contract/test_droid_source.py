@@ -3,10 +3,13 @@ from pathlib import Path
 from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract
 from kite_memory.sources import Source
 from kite_memory.sources.droid import Droid
+from tests.counts import one_in
 from tests.sources.further_lines import NAME, a_droid_day, lines
 
 
 class TestDroid(AppendOnlySourceContract):
+    cut_every = one_in()
+
     def make(self, folder: Path) -> Source:
         return Droid(folder, own_state=folder / "state")
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract, DocumentSourceContract, SourceContract
 from kite_memory.sources import Source
 from kite_memory.sources.gemini_cli.source import Gemini
+from tests.counts import one_in
 from tests.sources.gemini_session import a_day
 
 
@@ -25,6 +26,8 @@ class _Gemini(SourceContract):
 
 
 class TestGeminiLines(_Gemini, AppendOnlySourceContract):
+    cut_every = one_in()
+
     def place(self, folder: Path) -> Path:
         return folder / "tmp" / "orchard" / "chats" / "session-2026-03-02T09-00-5e551011.jsonl"
 

@@ -1,5 +1,6 @@
 from kite_memory.extensions.contract.embedder_contract import EmbedderContract
-from kite_memory.recall.embedder import Embedder, HashingEmbedder
+from kite_memory.recall.embedder import Embedder
+from tests.fakes.hashing_embedder import HashingEmbedder
 
 
 class TestHashing(EmbedderContract):

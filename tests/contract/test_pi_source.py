@@ -3,10 +3,13 @@ from pathlib import Path
 from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract
 from kite_memory.sources import Source
 from kite_memory.sources.pi import Pi
+from tests.counts import one_in
 from tests.sources.further_lines import NAME, a_pi_day, lines
 
 
 class TestPi(AppendOnlySourceContract):
+    cut_every = one_in()
+
     def make(self, folder: Path) -> Source:
         return Pi(folder, own_state=folder / "state")
 

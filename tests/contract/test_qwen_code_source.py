@@ -3,10 +3,13 @@ from pathlib import Path
 from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract
 from kite_memory.sources import Source
 from kite_memory.sources.qwen_code import QwenCode
+from tests.counts import one_in
 from tests.sources.further_lines import NAME, a_qwen_day, lines
 
 
 class TestQwenCode(AppendOnlySourceContract):
+    cut_every = one_in()
+
     def make(self, folder: Path) -> Source:
         return QwenCode(folder, own_state=folder / "state")
 

@@ -105,10 +105,10 @@ def test_markup_is_left_out() -> None:
     assert lines == ["[00000001] AGENT: Result", "  Retries stop here.", "  | a | b |", "  | 1 | 2 |"]
 
 
-@pytest.mark.parametrize("text", ["-" * 24_000 + "x", "1" * 24_000, "| " * 12_000, " " * 24_000, "*" * 24_000, "-1" * 12_000])
-def test_no_text_takes_long_to_condense(text: str) -> None:
+@pytest.mark.parametrize("unit", ["-", "x", "1", "| ", " ", "*", "-1", "#\n"])
+def test_no_text_takes_long_to_condense(unit: str) -> None:
     began = time.process_time()
-    body_of(event(1, text))
+    body_of(event(1, unit * (64_000 // len(unit)) + "x"))
 
     assert time.process_time() - began < 1
 

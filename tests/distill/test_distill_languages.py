@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.offline.extractor import cues_of, foreign_drafts
+from kite_memory.distill.offline.extractor import Cues, cues_of, foreign_drafts
 from kite_memory.distill.offline.wording import turns
 from kite_memory.extensions.contract.extractor_contract import chunk, event
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.note import Decision, Fact, Preference, RecordItem
+from kite_memory.model.note import Decision, Fact, Insight, Preference, RecordItem
 
 CODES = ("de", "fr", "es", "pt", "ru", "zh", "ja")
 
@@ -123,7 +123,7 @@ def test_english_is_left_to_the_english_rules() -> None:
 def test_every_list_of_cues_matches_something_and_nothing_empty(code: str) -> None:
     cues = cues_of(code)
 
-    for name in ("binding", "bounding", "wish", "keep", "cause", "recommends", "asking", "ordering", "passing"):
+    for name in Cues.__dataclass_fields__:
         assert not getattr(cues, name).search("")
 
 
@@ -168,3 +168,101 @@ def test_what_is_asked_for_beside_the_ruling_stands_in_the_same_decision() -> No
     assert isinstance(ruled, Decision)
     assert "один раз" in ruled.body
     assert "через час" in ruled.body
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("nehmen wir sqlite oder postgres?", "Postgres braucht einen Dienst mehr.", "sqlite, wir sind zu dritt", "Umgestellt."),
+        ("sqlite ou postgres ?", "Postgres demande un service de plus.", "sqlite, on est trois", "C'est fait."),
+        ("хранить в файле или в базе?", "База требует ещё одного сервиса.", "в базе, файл уже теряли", "Перенёс."),
+        (
+            "sqliteとpostgresどっちがいい？",
+            "Postgresはサービスが一つ増えます。",
+            "sqliteでいこう。三人だけだから",
+            "変更しました。",
+        ),
+    ],
+)
+def test_an_answer_to_ones_own_question_is_a_decision_with_what_the_agent_named(said: tuple[str, ...]) -> None:
+    (decision,) = items(*said)
+
+    assert isinstance(decision, Decision)
+    assert said[0] in decision.body
+    assert said[1].rstrip(".。") in decision.body
+
+
+def test_words_of_the_question_in_a_report_decide_nothing_where_nothing_was_asked() -> None:
+    assert not items("nous avons sqlite et postgres", "D'accord.", "postgres répond lentement", "Je regarde.")
+
+
+def test_what_goes_on_with_a_wish_is_a_wish_without_its_words() -> None:
+    first, second = items(
+        "no uses tablas en los textos de ayuda", "De acuerdo.", "y los precios con coma de miles", "Cambiado en 12 textos."
+    )
+
+    assert isinstance(first, Preference)
+    assert isinstance(second, Preference)
+    assert second.title == "Los precios con coma de miles"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "kannst du künftig bitte kürzer antworten?",
+        "tu peux répondre plus court, stp ?",
+        "¿puedes responder más corto, por favor?",
+        "você pode me responder mais curto?",
+        "можешь отвечать мне покороче?",
+        "回答能不能短一点？",
+        "もっと短く答えてくれる？",
+    ],
+)
+def test_a_request_in_the_form_of_a_question_is_a_wish(said: str) -> None:
+    (wish,) = items(said, "OK.")
+
+    assert isinstance(wish, Preference)
+
+
+def test_please_before_a_wish_is_not_taken_for_an_assent() -> None:
+    (wish,) = items("bitte keine abkürzungen in den überschriften, die leser sind schüler", "Ist gut.")
+
+    assert "keine abkürzungen" in wish.title
+
+
+def test_how_a_reported_trouble_is_explained_is_kept_without_a_because() -> None:
+    (insight,) = items(
+        "тесты стали медленными",
+        "Каждый тест пересоздавал базу, это 40 секунд из 55. Теперь один раз на весь запуск, осталось 12 секунд.",
+    )
+
+    assert isinstance(insight, Insight)
+    assert insight.title.startswith("Каждый тест пересоздавал базу")
+    assert "тесты стали медленными" in insight.body
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (
+            "mach den knopf blau",
+            "Fertig, der Knopf ist blau.",
+            "etwas größer",
+            "Fertig, er ist größer.",
+            "lass die tests laufen",
+            "Grün.",
+        ),
+        (
+            "change la couleur du bouton en bleu",
+            "Fait, il est bleu.",
+            "un peu plus grand",
+            "Fait.",
+            "lance les tests",
+            "Tout passe.",
+        ),
+        ("把按钮改成蓝色", "改好了，现在是蓝色。", "再大一点", "好了。", "跑一下测试", "42个通过。"),
+        ("一覧画面を開いて", "開きました。", "ボタンを右に寄せて", "寄せました。", "色を青に変えて", "青に変えました。"),
+    ],
+)
+def test_orders_of_the_moment_settle_nothing(said: tuple[str, ...]) -> None:
+    assert not items(*said)

@@ -21,7 +21,6 @@ from kite_memory.daemon.server import Server
 from kite_memory.distill.outbox import Outbox
 from kite_memory.keys import keys_beside
 from kite_memory.model.hit import Injection, Judged, Question
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Delivery, Prompt
@@ -31,6 +30,7 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.wiring.models import judge_of
 from tests.e2e.kmem import Machine, claude_code, eventually
 from tests.fakes.anthropic_server import AnthropicServer, Json, anthropic_server, message, text_message
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.recall.notes import AUTH, LINT, Pile, hit
 
 ASKS = "please have a look at what the linter says"

@@ -21,7 +21,6 @@ from kite_memory.exchange import ImportFormat
 from kite_memory.exchange.foreign import Foreign, NotImported, ReimportedNote, as_json, drafts, jsonl, note_of, zipped
 from kite_memory.exchange.importing import format_of, pieces
 from kite_memory.model.note import Create, Note, NoteKind, NoteStatus, Scope
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
@@ -30,6 +29,7 @@ from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
 from kite_memory.vault.notefile import render
 from tests.contract.whole_note import ELSEWHERE, OTHERS, differing, whole_note
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.vault.building import TEMPLATE, note
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,11 +12,11 @@ from kite_memory import extensions
 from kite_memory.config import Config, ExtractorConfig
 from kite_memory.errors import ConfigInvalid
 from kite_memory.keys import keys_beside
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.sources.gemini_cli.source import Gemini
 from kite_memory.wiring import PROVIDERS, sources_of
 from kite_memory.wiring.models import OfflineRules, extractor_of, second_embedder
 from tests.contract.held_sources import HELD
+from tests.fakes.hashing_embedder import HashingEmbedder
 
 
 class Tarn(Gemini):
@@ -95,7 +95,7 @@ def test_switched_off_none_is_imported(tmp_path: Path, points: list[EntryPoint])
 def test_an_extractor_and_an_embedder_are_chosen_by_name(tmp_path: Path, points: list[EntryPoint]) -> None:
     points += [
         point("extractor", "abacus", f"{HERE}:rules"),
-        point("embedder", "hashes", "kite_memory.recall.embedder:HashingEmbedder"),
+        point("embedder", "hashes", "tests.fakes.hashing_embedder:HashingEmbedder"),
     ]
     file = tmp_path / "c.toml"
 

@@ -14,7 +14,7 @@ from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
 from kite_memory.paths import asset_folder
-from kite_memory.recall.embedder import Embedder, HashingEmbedder
+from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
@@ -22,6 +22,7 @@ from kite_memory.sources import Source
 from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
+from tests.fakes.hashing_embedder import HashingEmbedder
 
 ROOMY = Budget(dollars=1e6, calls=10**9)
 

@@ -234,7 +234,7 @@ def test_control_without_the_door_what_was_reported_comes_back(tmp_path: Path, m
     def as_it_is(text: str) -> str:
         return text
 
-    modules = ("common.words", "common.tool_text", "claude_code.records", "claude_code.lines", "common.event_builder")
+    modules = ("common.words", "common.tool_text", "claude_code.records", "claude_code.source", "common.event_builder")
     for module in (*(f"sources.{name}" for name in modules), "app.pipeline"):
         monkeypatch.setattr(f"kite_memory.{module}.without_echo", as_it_is)
 

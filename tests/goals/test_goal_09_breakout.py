@@ -343,7 +343,7 @@ def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
 MOUTHS: Mapping[str, frozenset[str]] = {
     "cli/console.py": frozenset({"stream.write", "sys.stdout.write", "Console"}),
     "cli/history.py": frozenset({"Console", "self._console.print"}),
-    "cli/help.py": frozenset({"formatter.write"}),
+    "cli/main.py": frozenset({"formatter.write"}),
     "cli/reviewing.py": frozenset({"screen.print", "stderr_console().print"}),
     "cli/opening.py": frozenset({"sys.stdout.buffer.write"}),
     "hook_client.py": frozenset(),

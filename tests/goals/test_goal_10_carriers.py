@@ -15,8 +15,8 @@ import pytest
 
 from kite_memory.distill import quality_gate
 from kite_memory.model.note import Chunk, NoteStatus
-from kite_memory.recall.embedder import HashingEmbedder
 from tests.counts import how_many
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.goals.test_goal_10_poisoning import THINGS, TakenOver, remembering
 from tests.sources.transcript import BEGIN, Transcript
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
 from kite_memory.recall.select import Prompt
 from kite_memory.recall.session_memory import SessionMemory
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.recall.notes import VAULT, Pile
 
 ASKED = "PostgreSQL over SQLite for the job queue"

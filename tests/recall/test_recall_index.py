@@ -12,8 +12,9 @@ import pytest
 
 from kite_memory.errors import EmbedderUnavailable, VaultMissing
 from kite_memory.model.note import Entry, Note, Scope
-from kite_memory.recall.embedder import Embedder, HashingEmbedder, Purpose, Space, Vectors
+from kite_memory.recall.embedder import Embedder, Purpose, Space, Vectors
 from kite_memory.recall.index import Index, Refreshed
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.recall.notes import AUTH, CSS, LINT, QUEUE, VAULT, Pile, note
 
 LATER = 10**18

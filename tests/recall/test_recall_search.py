@@ -8,10 +8,10 @@ import pytest
 
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.search import Mode, Query, search, snippet
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.recall.notes import AUTH, CSS, DAY, QUEUE, VAULT, Pile, note
 
 LOCAL = LocalEmbedder()

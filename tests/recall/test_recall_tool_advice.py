@@ -11,7 +11,6 @@ import pytest
 
 from kite_memory.model.hit import Fix, Injection
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
@@ -19,6 +18,7 @@ from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.recall.tool_advice import remedy
 from kite_memory.recall.uptake import Outcome, Uptake
 from kite_memory.text.shell import Action
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.recall.notes import DAY, Pile, note
 
 Acting = Callable[..., Injection]

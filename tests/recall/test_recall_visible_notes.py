@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall.catalogue import VisibleNotes
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.search import Mode, Query, search
 from tests.counts import examples
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.recall.notes import DAY, Pile, note
 
 WORDS = ["queue", "queues", "postgres", "lock", "locking", "token", "login", "colour", "リンタ", "設定", "the", "x7"]

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from kite_memory.recall.embedder import HashingEmbedder, Vectors
+from kite_memory.recall.embedder import Vectors
+from tests.fakes.hashing_embedder import HashingEmbedder
 
 KEY = "pa-a-key-for-tests"
 

@@ -29,9 +29,10 @@ def test_most_secrets_of_people_are_taken_out() -> None:
     assert found([case for case in SECRETS if case.group.startswith("seen")]) >= 0.97, missed
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.secrets], ids=lambda case: case.text[:40])
-def test_what_only_looks_like_one_stays(case: Case) -> None:
-    assert redact(case.text) == case.text
+def test_what_only_looks_like_one_stays() -> None:
+    innocent = [case.text for case in CASES if not case.secrets]
+
+    assert [(text, redact(text)) for text in innocent if redact(text) != text] == []
 
 
 def test_a_note_about_a_secret_stays_and_the_secret_goes() -> None:
@@ -63,13 +64,12 @@ def test_what_a_program_puts_together_and_longer_sentences(text: str, secret: st
     assert all(piece not in redacted for piece in (secret[:5], secret[-5:]))
 
 
-@pytest.mark.parametrize("case", SECRETS, ids=lambda case: case.text[:40])
-def test_leaving_out_words_that_no_search_asks_for_changes_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    raw = bare(clean(case.text))
-    found = find(raw, [])
+def test_leaving_out_words_that_no_search_asks_for_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = {case.text: bare(clean(case.text)) for case in SECRETS}
+    found = {text: sorted(find(each, [])) for text, each in raw.items()}
     monkeypatch.setattr(redaction_engine, "words_of", every_word)
 
-    assert sorted(found) == sorted(find(raw, []))
+    assert [text for text, each in raw.items() if sorted(find(each, [])) != found[text]] == []
 
 
 def every_word(small: bytes) -> TextWords:

@@ -16,7 +16,6 @@ from psycopg import errors, sql
 
 from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind, Scope
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.team.postgres import AuditEntry, AuditTrail, PostgresStore, migrate, open_postgres
 from kite_memory.team.postgres.backup import BackupDamaged
 from kite_memory.team.postgres.connections import settings_of
@@ -33,6 +32,7 @@ from kite_memory.tools.store import (
 )
 from kite_memory.wiring.team import recorded
 from tests.contract.bridge_store_contract import CHAT, ORCHARD, conversation, state
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
 
 EMBEDDER = HashingEmbedder()

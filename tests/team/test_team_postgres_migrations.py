@@ -10,7 +10,6 @@ import pytest
 from kite_memory.distill.saving import SaveChecker
 from kite_memory.errors import StateNewer, UsageError
 from kite_memory.model.note import Scope
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.team.postgres import PostgresStore, SchemaMissing, migrate, open_postgres
 from kite_memory.team.postgres.connections import Connections
 from kite_memory.team.postgres.migrating import PERSONS_SINCE, VERSION, index_name
@@ -21,6 +20,7 @@ from kite_memory.tools.note_tools import all_tools
 from kite_memory.tools.store import OWNER, Grant, MemoryPlace, MemoryQuery, NoteQuery, StoreUnavailable
 from kite_memory.wiring.models import OfflineRules
 from tests.contract.bridge_store_contract import CHAT, ORCHARD
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
 from tests.mcp_server.serving import serving
 

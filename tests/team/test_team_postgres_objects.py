@@ -11,10 +11,11 @@ from moto.server import ThreadedMotoServer
 
 from kite_memory.errors import EmbedderUnavailable
 from kite_memory.model.note import NoteKind
-from kite_memory.recall.embedder import Embedder, HashingEmbedder, Purpose, Space, Vectors
+from kite_memory.recall.embedder import Embedder, Purpose, Space, Vectors
 from kite_memory.team.postgres import PostgresStore, S3Objects, migrate, objects_of, open_postgres
 from kite_memory.tools.store import OWNER, MemoryQuery, NoteQuery, StoreUnavailable
 from tests.contract.bridge_store_contract import CHAT, NOW, ORCHARD, conversation
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.object_shelf import ObjectShelf
 from tests.fakes.postgres_server import PostgresServer, postgres_server
 

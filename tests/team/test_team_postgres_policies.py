@@ -11,12 +11,12 @@ import pytest
 from psycopg import errors, sql
 
 from kite_memory.model.note import NoteKind, Scope
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.team.postgres import NotPermitted, migrate, open_postgres
 from kite_memory.team.postgres.connections import settings_of
 from kite_memory.team.postgres.migrating import GUARDED
 from kite_memory.tools.store import OWNER, Grant, MemoryQuery
 from tests.contract.bridge_store_contract import GRANTS, ORCHARD, PLACES, conversation, state
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.postgres_server import PostgresServer, postgres_server
 
 EMBEDDER = HashingEmbedder()

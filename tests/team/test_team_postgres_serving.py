@@ -12,11 +12,11 @@ import pytest
 from kite_memory.config import Config, TeamConfig, check
 from kite_memory.errors import ConfigInvalid, NoteNotFound, UsageError
 from kite_memory.model.note import NoteKind
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.team.postgres import Housekeeping, SchemaMissing, migrate, open_postgres
 from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, StoreUnavailable
 from kite_memory.wiring.team import migrate_store, team_bridge
 from tests.contract.bridge_store_contract import CHAT, ORCHARD
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
 
 OURS = Asker(grant=OWNER, project="orchard", session="morning", ai="claude")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.text.display import clip, clip_end, clip_line, counted
+from kite_memory.text.display import clip, clip_end, clip_line, counted, gist
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,55 @@ def test_no_cut_text_is_longer_than_allowed(text: str, limit: int) -> None:
 )
 def test_things_are_counted_as_people_count(number: int, noun: str, said: str) -> None:
     assert counted(number, noun) == said
+
+
+class TestGist:
+    PLAN = (
+        "# Plan: Water the orchard\n\n## Context\n\nThe pump broke in May, and the pears are dry. The goal is to water every row by"
+        f" night.\n\n## Changes\n\n### 1. Mend the pump\n\n**File**: `pump.py`\n\nNew seals for both valves.{' Slowly.' * 30}\n\n"
+        f"### 2. Open the gates\n\n- Row one first\n- Then the others\n\n## Verification\n\n1. `make test`{' again' * 30}\n2. Look"
+    )
+
+    def test_a_prompt_that_fits_is_whole(self) -> None:
+        assert gist("Water\nthe  pears", 60) == '"Water the pears"'
+
+    def test_a_plan_is_its_title_its_goal_and_its_steps(self) -> None:
+        assert gist(self.PLAN, 300) == (
+            '"Plan: Water the orchard": The pump broke in May, and the pears are dry. The goal is to water every row by night.'
+            " (1) Mend the pump: New seals for both valves.; (2) Open the gates"
+        )
+
+    def test_with_little_room_the_title_and_the_goal_come_before_the_steps(self) -> None:
+        short = gist(self.PLAN, 130)
+
+        assert short.startswith('"Plan: Water the orchard": The pump broke')
+        assert "(1) Mend the pump" in short
+
+    def test_steps_may_be_items_of_a_list_or_headings_in_bold(self) -> None:
+        listed = f"Please do all of this{' soon' * 40}:\n\n1. Mend the pump. It leaks.\n2. Open the gates\n"
+        bold = f"**CONTEXT**\nThe pears are dry.{' Very.' * 40}\n\n**MEND**\nMend the pump.\n\n**WATER**\nWater the rows.\n"
+
+        assert gist(listed, 160).endswith("(1) Mend the pump.; (2) Open the gates")
+        assert gist(bold, 160).endswith("(1) MEND: Mend the pump.; (2) WATER: Water the rows.")
+
+    def test_a_heading_that_says_nothing_gives_way_to_what_is_below_it(self) -> None:
+        below = f"**Seals**: new ones.{' Soon.' * 40}\n\n**Valves**: both.\n"
+        plan = f"# Mend it\n\n## Drain it\n\nIt leaks.\n\n## Changes\n\n{below}"
+
+        assert gist(plan, 160) == '"Mend it" (1) Drain it: It leaks.; (2) Seals; (3) Valves'
+
+    def test_pasted_output_is_the_persons_words_the_command_and_the_failure(self) -> None:
+        printed = "\n".join(f"[row {number}] watered, pressure falling" for number in range(40))
+        pasted = f"why does it stop?\n\n❯ go run ./pump --all\n{printed}\nerror: pump: no pressure\nexit status 1"
+
+        assert gist(pasted, 200) == '"why does it stop?"; pasted: ran `go run ./pump --all`, output: error: pump: no pressure'
+
+    def test_of_other_long_prompts_the_beginning_and_the_end_are_kept(self) -> None:
+        shown = gist(f"The pears were dry {'and the plums too ' * 30}so can you water them?", 120)
+
+        assert shown.startswith('"The pears were dry')
+        assert shown.endswith('so can you water them?"')
+
+    @given(st.text("ab#*-1. \n`❯$:", max_size=300), st.integers(20, 200))
+    def test_any_prompt_has_one(self, prompt: str, length: int) -> None:
+        assert len(gist(prompt, length)) <= 2 * length + 300

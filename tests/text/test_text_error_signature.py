@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.text.error_signature import normal, signatures
+from kite_memory.text.error_signature import normal, reported, signatures
 
 FAILURES = [
     # Python, pytest
@@ -242,3 +242,48 @@ def test_lines_that_might_all_begin_with_a_time_are_read_in_time(unit: str) -> N
     text = "".join(f"{number}{unit * 250}error\n" for number in range(4_000))
 
     assert len(signatures(text)) <= 8
+
+
+@pytest.mark.parametrize(
+    ("prompt", "failure"),
+    [
+        ("make lint is still failing", "make lint is still failing"),
+        ("why is lint failing on the build?", "why is lint failing on the build?"),
+        ("Nice. The pears are not rendered correctly.", "The pears are not rendered correctly."),
+        ("okay, there's a merge conflict", "okay, there's a merge conflict"),
+        ("i don't see the button", "i don't see the button"),
+        ("any idea?\n\n❯ go run ./pump\npump.go:3:1: undefined: valve", "pump.go:3:1: undefined: valve"),
+        ("Das geht nicht mehr", "Das geht nicht mehr"),
+        (f"why do I get {'so ' * 120}denied by the gate (it errored)", f"…{'so ' * 49}denied by the gate (it errored)"),
+    ],
+)
+def test_a_failure_that_a_person_reports(prompt: str, failure: str) -> None:
+    found = reported(prompt)
+
+    assert found is not None
+    assert found.text == failure
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Water the pears",
+        "what happens if the pump fails?",
+        "the pump should stop when a valve is broken",
+        "does it fail locally?",
+        "each gate opens or fails on its own",
+        "add a test that fails",
+        "can you do it without breaks",
+        "we have a summary, and beside it errors and costs",
+    ],
+)
+def test_what_a_person_only_supposes_is_no_failure(prompt: str) -> None:
+    assert reported(prompt) is None
+
+
+@pytest.mark.parametrize("sign", ["❯", "$", "ada@orchard pump %", "ada@orchard:~/pump$"])
+def test_the_command_that_a_person_ran_is_known(sign: str) -> None:
+    found = reported(f"{sign} go run ./pump \\\n  --all\nerror: no pressure")
+
+    assert found is not None
+    assert (found.text, found.command) == ("error: no pressure", "go run ./pump --all")

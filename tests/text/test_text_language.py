@@ -17,6 +17,8 @@ from kite_memory.text.stems import language_of
         ("缓存只放在内存里", "zh"),
         ("キャッシュはメモリだけに置いて", "ja"),
         ("`git push --force` のあとに `make test` を実行して", "ja"),
+        ("Docker の build cache を全部削除後再起動", "ja"),
+        ("kannst du mir kürzer antworten", "de"),
         ("make test", "en"),
         ("tsconfig.json", ""),
         ("", ""),

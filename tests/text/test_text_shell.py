@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.text.shell import Invocation, acting, ending, invocations, purposes
+from kite_memory.text.shell import Invocation, acting, ending, invocations, purposes, writes
 
 
 @pytest.mark.parametrize(
@@ -118,3 +118,49 @@ def test_a_line_that_only_ever_runs_another_program_is_read(runs_another: str) -
 
 def test_a_few_programs_may_each_run_the_next_one() -> None:
     assert purposes("sudo -E env GATE=open timeout 60 nice uv run python -m pytest -q") == {"uv run python", "pytest"}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("sed -i 's/pear/plum/' a.py b.py", [("a.py", "edited"), ("b.py", "edited")]),
+        ("sed -i '' -e 's|pear|plum|g' src/a.py && make test", [("src/a.py", "edited")]),
+        ("sed -i '12,14d' a.py", [("a.py", "edited")]),
+        ("perl -pi -e 's/pear/plum/' a.go", [("a.go", "edited")]),
+        ("sed -n '1,5p' a.py", []),
+        ("grep -rl pear . | xargs sed -i 's/pear/plum/'", [("", "xargs sed -i")]),
+        ("find . -name '*.go' -exec sed -i 's/pear/plum/' {} +", [("", "find sed -i")]),
+        ("for f in *.go; do sed -i 's/pear/plum/' $f; done", [("", "sed -i")]),
+        ("git mv a/pear.go b/pear.go", [("b/pear.go", "moved")]),
+        ("mv pear.go plum.go trees/", [("trees/pear.go", "moved"), ("trees/plum.go", "moved")]),
+        ("cp pear.go plum.go", [("plum.go", "copied")]),
+        ("rm -rf build && rm pear.go", [("pear.go", "removed")]),
+        ("cat > pear.py <<'EOF'\nx = 1 > 2\nEOF", [("pear.py", "written")]),
+        ("cd trees && cat >> list.md <<EOF\npear\nEOF", [("trees/list.md", "written")]),
+        ('echo pear > "two words.txt"', [("two words.txt", "written")]),
+        ("go test ./... 2>&1 | tee out.log > /dev/null", []),
+        ("go run . > /tmp/pear.txt 2> errors.txt", []),
+        ("python3 - <<'EOF'\np = 'a/pear.py'\nopen(p, 'w').write('')\nEOF", [("a/pear.py", "edited")]),
+        ("python -c \"open('pear.json', 'w').write('{}')\"", [("pear.json", "edited")]),
+        ("gofmt -w a.go b.go", [("a.go", "formatted"), ("b.go", "formatted")]),
+        ("mise run fmt && mise run lint", [("", "mise run fmt")]),
+        ("black --check . && gofmt -l .", []),
+        ("git merge origin/main", [("", "git merge origin/main")]),
+        ("git rebase --continue", [("", "git rebase --continue")]),
+        ("git pull --rebase && git checkout pears", [("", "git pull"), ("", "git checkout pears")]),
+        ("git checkout -b pears && git switch -c plums", []),
+        ("git checkout --theirs a.go && git add a.go", [("a.go", "restored")]),
+        ("git stash && make test && git stash pop", []),
+        ("git stash pop", [("", "git stash pop")]),
+        ("git log --format='%h > %s' && git diff", []),
+    ],
+)
+def test_the_files_that_a_line_changes(line: str, expected: list[tuple[str, str]]) -> None:
+    assert [(each.path, each.how) for each in writes(line)] == expected
+
+
+@given(
+    st.text("ab >|&;<'\"$./\n", max_size=40) | st.sampled_from(["sed", "mv", "git", "cp"]).map(lambda program: f"{program} -i > ")
+)
+def test_of_any_line_it_can_be_asked_what_it_changes(line: str) -> None:
+    assert all(each.how for each in writes(line))

@@ -106,6 +106,28 @@ def test_an_answer_that_goes_on_takes_the_place_of_what_stood_there(timeline: Ti
     keep(timeline, more)
     timeline.cards.rebuild()
 
+    assert [hit.answer.text for hit in _hits(timeline, "rusty hinges")] == [more[-1].text]
+    assert timeline._database.one("SELECT COUNT(*) FROM cards") == (1,)
+
+
+def test_a_turn_is_found_by_what_was_said_on_the_way_to_its_answer(timeline: Timeline) -> None:
+    way = chat("a", SLUICE[0], "I look at the hinge first.", "It was oiled.")
+    keep(timeline, [way[0], replace(way[1], ordinal=1), replace(way[1], id="00000009-a", ordinal=2, text="The gate swells.")])
+    timeline.cards.rebuild()
+
+    (hit,) = _hits(timeline, "hinges")
+
+    assert (hit.prompt.text, hit.answer.text) == (SLUICE[0], "The gate swells.")
+
+
+def test_what_was_said_on_the_way_is_found_no_more_once_it_was_let_go(timeline: Timeline) -> None:
+    first, second = chat("a", *SLUICE)
+    keep(timeline, [first, second, replace(second, id="00000009-a", ordinal=2, text="In short: the hinge was rusty.")])
+    timeline.cards.rebuild()
+
+    timeline.forgotten.add([second])
+    timeline.cards.rebuild()
+
     assert found(timeline, "meltwater") == []
     assert found(timeline, "rusty hinges") == [SLUICE[0]]
 
@@ -223,6 +245,30 @@ def test_a_later_conversation_in_other_words_that_is_as_near_comes_first(timelin
     assert [(hit.session.id, hit.later) for hit in by_words] == [("old", None), ("new", None)]
     assert [hit.session.id for hit in hits] == ["new", "old"]
     assert [hit.later and hit.later.session for hit in hits] == [None, "new"]
+
+
+def test_a_turn_of_a_long_session_is_marked_and_keeps_its_place(timeline: Timeline) -> None:
+    beams = [said for number in range(7) for said in (f"Is beam {number} sound?", f"Beam {number} is sound.")]
+    talked(
+        timeline,
+        "old",
+        "Which pump shall we run at night?",
+        "The small pump runs at night from ten until six, as the large one is loud.",
+        *beams,
+    )
+    talked(
+        timeline,
+        "new",
+        "Leave every pump off at night from now on.",
+        "Each pump stays off in the plan, from ten until seven.",
+        *beams,
+        days=2,
+    )
+
+    hits = by_meaning(timeline, "which pump at night")
+
+    assert [hit.session.id for hit in hits[:2]] == ["old", "new"]
+    assert [hit.later and hit.later.session for hit in hits[:2]] == ["new", None]
 
 
 def test_a_later_conversation_about_something_else_stays_behind(timeline: Timeline) -> None:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
 from kite_memory.model.event import EventType, Status, evidence_reference
-from kite_memory.timeline.resume import Brief, BriefPart, brief, fitted, together
+from kite_memory.timeline.resume import Brief, brief, fitted, together
 from kite_memory.timeline.runs import open_failures, runs
+from kite_memory.timeline.standing import BriefPart
 from tests.fakes.work import Work, session
 
 HOME = "/home/ada/orchard"
@@ -67,9 +68,13 @@ class TestDoing:
         assert [line for line in lines_of(work, BriefPart.DOING) if "yes" in line or "go on" in line] == []
 
     def test_an_interruption_and_a_decision_are_reported(self) -> None:
-        work = Work().asked("Graft").decided("Which stock? Quince").interrupted()
+        work = Work().decided("Which tree?\nAnswer: the pear").asked("Graft")
+        work = work.decided("Which stock?\nAnswer: Quince\nNot chosen: Plum").interrupted()
 
-        assert lines_of(work, BriefPart.DOING)[-2:] == ["the person interrupted the agent there", "decided: Which stock? Quince"]
+        assert lines_of(work, BriefPart.DOING) == [
+            'asked last: "Graft"; then answered "Quince Not chosen: Plum" to "Which stock?"; then interrupted the agent',
+            'decided: "the pear" to "Which tree?"',
+        ]
 
 
 class TestNext:
@@ -100,16 +105,23 @@ class TestNext:
 
     def test_a_message_may_announce_the_next_step_in_its_last_sentence(self) -> None:
         work = Work().asked("Graft").said("It builds. Now let me prune the quince, and add a stake.").ran("ls")
-        asking = Work().asked("Graft").said("It builds. Let me know what to prune.").ran("ls")
+        asking = Work().asked("Graft").said("It builds. Let me know what to prune.")
 
         assert lines_of(work, BriefPart.NEXT) == ['the agent was at: "It builds. Now let me prune the quince, and add a stake."']
-        assert lines_of(asking, BriefPart.NEXT) == ["left before an answer to what was asked last; done last: `ls`"]
+        assert lines_of(asking, BriefPart.NEXT) == ["the agent had answered, and the person is next"]
+
+    def test_a_message_in_the_middle_of_a_turn_says_what_the_agent_was_at(self) -> None:
+        assert lines_of(Work().asked("Graft").said("The stock is too thin.").ran("ls"), BriefPart.NEXT) == [
+            'the agent was at: "The stock is too thin."'
+        ]
 
     def test_a_call_that_says_nothing_of_itself_is_named_by_its_tool(self) -> None:
         assert lines_of(Work().asked("Commit").called("Bash", ""), BriefPart.NEXT) == ["begun, and no result was seen: Bash"]
 
     def test_a_list_of_which_all_is_done_is_not_next(self) -> None:
-        assert lines_of(Work().called("TodoWrite", "todos:\n[x] Dig").said("Done."), BriefPart.NEXT) == []
+        work = Work().called("TodoWrite", "todos:\n[x] Dig").said("Done.")
+
+        assert lines_of(work, BriefPart.NEXT) == ["the agent had answered, and the person is next"]
 
     def test_what_the_agent_announced_with_what_it_did_since(self) -> None:
         work = Work().asked("Graft").said("The stock is cut.\nNow graft the pear:").ran("make graft")
@@ -121,7 +133,7 @@ class TestNext:
     def test_what_was_announced_before_a_commit_is_done(self) -> None:
         work = Work().asked("Graft").said("Now commit:").committed("abc1234", "Graft").said("Grafted.")
 
-        assert lines_of(work, BriefPart.NEXT) == []
+        assert lines_of(work, BriefPart.NEXT) == ["the agent had answered, and the person is next"]
 
     def test_a_call_without_a_result_was_begun(self) -> None:
         assert lines_of(Work().asked("Graft").called("WebSearch", "which stock"), BriefPart.NEXT) == [
@@ -602,7 +614,7 @@ def test_what_sub_agents_did_counts_but_not_what_they_were_asked() -> None:
 
     assert result is not None
     assert [line.text for line in result.lines if line.part is BriefPart.VERIFY] == [
-        "run `pytest`: it went well at 03-01 09:00, but not seen since these changed: b.py"
+        "run `pytest` again: files changed since the last stable point"
     ]
     assert not any("helper" in line.text for line in result.lines)
 
@@ -628,16 +640,28 @@ def test_what_is_reported_fits_and_the_weightiest_of_each_part_goes_first(room: 
     assert [line for line in chosen.lines if line in kept] == list(kept)
 
 
-def test_a_long_plan_is_quoted_at_length_with_its_headings_where_there_is_room() -> None:
-    steps = "".join(f"\n\n## {number}. Water row {number}\n\n{'soil and rain ' * 12}" for number in range(1, 4))
+def test_of_a_long_plan_the_goal_and_the_steps_are_named_in_as_many_words_as_there_is_room_for() -> None:
+    steps = "".join(f"\n\n## {number}. Water row {number}\n\n{'soil and rain ' * 24}" for number in range(1, 4))
     plan = f"# Plan: water the orchard\n\n## Context\n\nThe pears are dry since the pump broke.{steps}"
     chosen = of(Work().asked(plan).edited(f"{HOME}/a.py"))
 
     (wide, *_), (narrow, *_) = (fitted(chosen, tokens=room, cost=lambda line: len(line.text)) for room in (2_000, 400))
 
-    assert wide.text.endswith("; its parts: 1. Water row 1; 2. Water row 2; 3. Water row 3")
-    assert len(narrow.text) < 250
+    assert narrow.text.startswith(
+        'asked last: "Plan: water the orchard": The pears are dry since the pump broke. (1) Water row 1: soil'
+    )
+    assert "(3) Water row 3: soil" in narrow.text
+    assert len(narrow.text) < 250 < len(wide.text)
     assert wide.evidence == narrow.evidence
+
+
+def test_how_a_plan_is_to_be_verified_is_said_until_something_was_tested() -> None:
+    steps = f"## 1. Mend the pump\n\n{'Slowly. ' * 40}\n\n## Verification\n\n1. `make test`\n2. Look at the pears"
+    plan = f"# Water the orchard\n\n{steps}"
+    work = Work().asked(plan).edited(f"{HOME}/a.py")
+
+    assert lines_of(work, BriefPart.VERIFY)[-1] == "as the plan says: make test; Look at the pears"
+    assert not any("plan" in line for line in lines_of(work.ran("make test", "4 passed", tests="ok"), BriefPart.VERIFY))
 
 
 def test_a_failed_test_goes_before_earlier_prompts_and_before_a_failed_lint() -> None:
@@ -677,6 +701,16 @@ def test_a_failure_at_which_the_text_is_cut_is_not_quoted_in_halves() -> None:
     (line,) = lines_of(Work().ran("make lint", said, "failed"), BriefPart.FAILED)
 
     assert line.startswith("`make lint` failed: Found 1 error.")
+
+
+def test_a_prompt_that_interrupts_answers_what_was_said_before_that_turn() -> None:
+    work = (
+        Work().said("Shall I prune it, or graft it?").asked("prune").said("The shears are blunt.").ran("ls").asked("or no, graft")
+    )
+
+    (line, *_) = lines_of(work, BriefPart.DOING)
+
+    assert line == 'asked last: "or no, graft" in answer to: "Shall I prune it, or graft it?"'
 
 
 def test_what_the_agent_announced_is_not_what_a_prompt_answers() -> None:

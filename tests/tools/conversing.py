@@ -11,7 +11,7 @@ from typing import Any
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import SaveChecker
 from kite_memory.paths import asset_folder
-from kite_memory.recall.embedder import Embedder, HashingEmbedder
+from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
@@ -24,6 +24,7 @@ from kite_memory.tools.local_state import LocalState
 from kite_memory.tools.local_store import LocalStore
 from kite_memory.tools.store import OWNER, Asker, Grant, Store
 from kite_memory.vault import Vault
+from tests.fakes.hashing_embedder import HashingEmbedder
 
 Json = dict[str, Any]
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kite_memory.model.note import Note
 from kite_memory.paths import asset_folder
-from kite_memory.recall.embedder import Embedder, HashingEmbedder
+from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
@@ -15,6 +15,7 @@ from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
 from kite_memory.tools.local_store import LocalStore
 from kite_memory.vault import Vault
+from tests.fakes.hashing_embedder import HashingEmbedder
 
 START = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 

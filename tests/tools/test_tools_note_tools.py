@@ -17,7 +17,6 @@ from kite_memory.app.session_context import conversation
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
 from kite_memory.extensions.contract.extractor_contract import SESSION
 from kite_memory.model.note import Create, Scope
-from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
@@ -28,6 +27,7 @@ from kite_memory.tools.note_tools import EventsElsewhere
 from kite_memory.tools.store import OWNER, Asker, Grant, NotAllowed
 from kite_memory.vault import Vault
 from tests.counts import examples
+from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.work import Work, session
 from tests.tools.conversing import START, Conversing, conversing, tools_over

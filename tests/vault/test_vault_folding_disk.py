@@ -16,19 +16,8 @@ from kite_memory.vault.drafting import Memo
 from tests.vault.building import MEMORY_DISK, TEMPLATE, contents, fact, vault_in, write
 
 ROOT = TEMPLATE.parent
-SUITE = (
-    "files",
-    "slugs",
-    "amending",
-    "copies",
-    "bad_input",
-    "keyed_notes",
-    "links",
-    "lifecycle",
-    "entities",
-    "memory_page",
-    "split",
-)
+SUITE = ("files", "slugs", "copies", "links")
+"""Those in which names of files matter most; the others follow with ``-m moonshot``."""
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not shutil.which("fusermount3") or not os.access("/dev/fuse", os.W_OK), reason="needs FUSE"

@@ -12,7 +12,8 @@ from kite_memory.model.note import NoteKind, NoteStatus
 from kite_memory.vault import links
 from kite_memory.vault.graph import graph
 from kite_memory.vault.links import Resolver
-from kite_memory.vault.memory_page import BEGIN, MOST_LINES, Edited, framed, merged, page
+from kite_memory.vault.memory_page import BEGIN, MOST_LINES, Edited, best, framed, merged, page
+from kite_memory.vault.upkeep import asked_and_said, questions_about
 from tests.vault.building import START, linked, orchard
 
 ONE, TWO = framed(["", "one"]), framed(["", "two"])
@@ -105,6 +106,86 @@ def test_only_what_lasts_and_stands_alone_is_worth_a_line(
     note = replace(linked(title, body, kind=NoteKind(kind)), **{"origin": "assistant", **given})
 
     assert ("[[" in page(graph([note]), START)) == shown
+
+
+def test_a_person_is_first_shown_what_they_chose_and_plans_that_say_what_was_to_be_done() -> None:
+    plan = "From an approved plan: The pears freeze in March. Fleece keeps the frost off."
+    worth = linked("Plant pears instead of apples because they bear frost", "So be it.", kind=NoteKind.DECISION)
+    planned = linked("Cover the Pears in March", plan, kind=NoteKind.DECISION)
+    ordered = linked("Add Fleece over the Pears in March", plan, kind=NoteKind.DECISION)
+    momentary = linked("Push it to the mill", "“push it to the mill”", kind=NoteKind.PREFERENCE)
+    fragment = linked("Add fleece (over the pears in", plan, kind=NoteKind.DECISION)
+    fertile = "Pears need a second tree because they are not self-fertile"
+    cut = linked(fertile, f"{fertile} (as apples) in March.", kind=NoteKind.FACT)
+    status = linked("The pears were pruned and all tests passed", "Done.", kind=NoteKind.FACT)
+
+    shown = best([status, momentary, fragment, cut, planned, ordered, worth], 5)
+
+    assert shown == [worth, ordered]
+    assert best([status, momentary], 5) == []
+    for rest in (" (as apples).", ", unlike quinces.", " because of their pollen."):
+        assert best([replace(cut, body=f"{fertile}{rest}")], 5)
+
+
+def test_of_a_young_memory_whole_sentences_about_something_named_are_shown() -> None:
+    whole = linked("The gardener's script runs `git fetch` for each of its trees", "So it is.", kind=NoteKind.FACT)
+    unnamed = linked("The order of the trees in their rows is obvious by now", "So it is.", kind=NoteKind.FACT)
+    worth = [
+        linked(f"{name} need a second tree because they are not self-fertile", "So it is.", kind=NoteKind.FACT)
+        for name in ("Pears", "Sweet cherries of the south", "Kiwis")
+    ]
+
+    assert best([unnamed, whole], 5) == [whole]
+    assert best([unnamed, whole, *worth[:1]], 5) == [worth[0], whole]
+    assert whole not in best([whole, *worth], 5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "title", "body", "questions"),
+    [
+        (
+            "decision",
+            "Pears instead of apples for the orchard",
+            "They bear frost.",
+            ["why Pears instead of apples for the orchard?"],
+        ),
+        ("decision", "Use `fleece` because it is warm", "It is.", []),
+        ("decision", "Use `fleece` over the pears because it is warm", "It is.", ["why did we use fleece over the pears?"]),
+        ("preference", "Always prune from the south", "“always”", ["why do we always prune from the south?"]),
+        (
+            "decision",
+            "Add Fleece Over the Pears of Anna (max 10 m)",
+            "For Anna, who likes pears, it is warm.",
+            ["why did we add fleece over the pears of Anna?"],
+        ),
+        (
+            "fact",
+            "Pears freeze in March",
+            "The person: “ok. why do pears freeze in March?” They bud early.",
+            ["why do pears freeze in March?"],
+        ),
+        ("fact", "Pears freeze in March", "The person: “why does this freeze in March again?” They bud early.", []),
+        ("fact", "Pears freeze in March", "The person: “can you prune the pears in March?” Pruned.", []),
+        (
+            "fact",
+            "Pears freeze in March",
+            "The person: “is `rm -rf $HOME` a way to freeze pears?” No.",
+            ["is rm -rf HOME a way to freeze pears?"],
+        ),
+    ],
+)
+def test_a_note_is_asked_about_as_its_owner_would(kind: str, title: str, body: str, questions: list[str]) -> None:
+    assert list(questions_about(linked(title, body, kind=NoteKind(kind)))) == questions
+
+
+def test_what_was_asked_is_told_from_what_was_said() -> None:
+    assert asked_and_said("The person: “Why? Tell me.” Because it freezes.") == (
+        "The person: “Why? Tell me.”",
+        "Because it freezes.",
+    )
+    assert asked_and_said("From an approved plan: It freezes.") == ("From an approved plan:", "It freezes.")
+    assert asked_and_said("The person: “Prune it.”") == ("", "The person: “Prune it.”")
+    assert asked_and_said("It freezes.") == ("", "It freezes.")
 
 
 def test_a_file_is_no_concept() -> None:

@@ -1,11 +1,13 @@
 """The page in a real Chromium: entering, keys, without JavaScript, on a phone. Leaves screenshots behind to look at."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from kite_memory.vault.notefile import render
 from kite_memory.wiring.services import Services
 from tests.fakes.lived_in import note_id
 from tests.web.browsing import Site, browser, lacking, served
@@ -53,6 +55,18 @@ def test_every_page_fits_and_breaks_no_rule(opened: "Browser", site: Site, look:
 
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
     assert complaints == []
+
+
+def test_a_long_word_of_a_title_does_not_widen_the_review_on_a_phone(opened: "Browser", own: Services) -> None:
+    waiting = own.vault.notes.find("retry-budget")
+    (own.vault.root / waiting.path).write_text(render(replace(waiting, title=f"`{'TestTheQueue_' * 9}`")), encoding="utf-8")
+    own.pipeline.compare_vault()
+    with served(own) as link:
+        page, _ = enter(opened, link, width=390)
+        page.goto(page.url + "review")
+
+        assert "TestTheQueue_" in page.content()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_without_javascript_everything_can_be_read_and_done(opened: "Browser", own: Services) -> None:

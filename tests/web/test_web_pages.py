@@ -1,6 +1,8 @@
 """What the pages show and what their forms do, asked without a browser."""
 
-from datetime import UTC, datetime
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -8,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.vault.notefile import render
 from kite_memory.web.rendering import Renderer
 from kite_memory.wiring.services import Services
-from tests.fakes.lived_in import note_id
+from tests.fakes.lived_in import lived_in, note_id
 from tests.web.browsing import Site, served
 
 HOSTILE = '<script>alert(1)</script> <img src=x onerror="alert(1)"> {{ 7 * 7 }} \' " & javascript:alert(1)'
@@ -178,6 +180,38 @@ def test_a_hostile_note_is_only_text(own: Services) -> None:
             assert is_harmless(answer.text), page
             assert "<script>alert" not in answer.text
             assert " 49 " not in answer.text
+
+
+def test_a_memory_whose_work_lies_in_the_past_shows_it(tmp_path: Path) -> None:
+    with lived_in(tmp_path, datetime.now(UTC) - timedelta(days=100)) as old:
+        stale = old.vault.notes.find("ports")
+        archive = replace(stale, id=note_id(98), path="journals/archive-orchard-2026-01.md", kind=NoteKind.JOURNAL, title="Archive")
+        (old.vault.root / archive.path).write_text(render(archive), encoding="utf-8")
+        archived = replace(stale, status=NoteStatus.ARCHIVED, body="The person: “which?” 8123 and 9123.")
+        (old.vault.root / stale.path).write_text(render(archived), encoding="utf-8")  # changed last
+        old.pipeline.compare_vault()
+        count = len(old.vault.known.all())
+        with served(old) as link:
+            site = Site(link)
+
+            today, notes, timeline = (site.get(page).text for page in ("/", "/notes", "/timeline"))
+
+    assert f"of {count} notes" in today
+    assert "of 28 sessions" in today
+    assert "No prompt today." in today
+    assert stale.title not in today
+    assert "archived ones at the end" in notes
+    assert set(re.findall(r'class="row-link"[^>]*>([^<]+)', notes)[-2:]) == {"Archive", stale.title}
+    assert "The person:" not in notes
+    assert "No session in this time." not in timeline
+    assert "later →" in timeline
+
+
+def test_the_mark_of_a_callout_is_not_shown() -> None:
+    shown = Renderer(base="/x", form="").markdown("Pears.\n\n> [!failure] Rejected: apples\n\nAn [!ordinary] bracket.")
+
+    assert "<p>Rejected: apples</p>" in shown
+    assert "[!ordinary]" in shown
 
 
 _MARKS = [*"[]()<>!|#*`\\\"'&:\n x1a/", "javascript:", "[[", "]]", "<script", "onerror="]

@@ -25,7 +25,7 @@ from kite_memory.model.event import Event, EventType, Provenance, Session
 from kite_memory.model.note import PERSON, Chunk, Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip
-from kite_memory.text.stems import language_of
+from kite_memory.text.stems import FREQUENT, language_of
 
 _READ = 4_000
 _TYPED = 700
@@ -41,12 +41,23 @@ _FIRM = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cues:
+    """What to look for in one language. ``assent`` and ``also`` are openings: a "yes", an "and".
+
+    ``binding`` and ``bounding`` mark what a ruling says, the former alone. ``wish`` is how things are to be done from now on,
+    ``politely`` the same as a question, ``keep`` a fact to remember. ``cause`` is a reason, ``trouble`` what needs one,
+    ``recommends`` a proposal of the agent. ``asking``, ``ordering`` and ``passing`` are questions, orders of the moment, and what
+    holds only for now.
+    """
+
     assent: re.Pattern[str]
+    also: re.Pattern[str]
     binding: re.Pattern[str]
     bounding: re.Pattern[str]
     wish: re.Pattern[str]
+    politely: re.Pattern[str]
     keep: re.Pattern[str]
     cause: re.Pattern[str]
+    trouble: re.Pattern[str]
     recommends: re.Pattern[str]
     asking: re.Pattern[str]
     ordering: re.Pattern[str]
@@ -62,10 +73,11 @@ def cues_of(code: str) -> Cues:
         cues = "|".join(data[name])
         return re.compile(rf"(?<!\w)(?:{cues})(?!\w)" if spaced else f"(?:{cues})", re.IGNORECASE)
 
-    between = r"(?:\W+|$)" if spaced else r"(?:[^\w]+|$)"
+    between, perhaps = r"(?:\W+|$)", r"\W*"
     assent = re.compile(rf"\W*(?:(?:{'|'.join(data['assent'])}){between})+", re.IGNORECASE)
-    patterns = {name: says(name) for name in Cues.__dataclass_fields__ if name != "assent"}
-    return Cues(assent=assent, **patterns)
+    also = re.compile(rf"\W*(?:(?:{'|'.join(data['also'])}){between if spaced else perhaps})+", re.IGNORECASE)
+    patterns = {name: says(name) for name in Cues.__dataclass_fields__ if name not in ("assent", "also")}
+    return Cues(assent=assent, also=also, **patterns)
 
 
 def foreign_drafts(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[OfflineDraft]:
@@ -77,17 +89,18 @@ def foreign_drafts(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[Off
         return
     cues = cues_of(code)
     thread: list[_Answer] = []
+    answer: _Answer | None = None
     for at, turn in enumerate(turns):
         yield from _causes(turn, cues, fresh)
-        answer = _answer(turn, turns[at - 1] if at else None, cues)
+        answer = _answer(turn, turns[at - 1] if at else None, cues, after=answer)
         if answer is not None and answer.kind == "decision":
             thread.append(answer)
             continue
-        yield from _decided(thread, fresh)
+        yield from _decided(thread, fresh, cues)
         thread = []
         if answer is not None and answer.asked.id in fresh:
-            yield _draft_of(answer)
-    yield from _decided(thread, fresh)
+            yield _draft_of(answer, cues)
+    yield from _decided(thread, fresh, cues)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +118,11 @@ class _Answer:
     reply: Event | None
 
 
-def _answer(turn: Turn, before: Turn | None, cues: Cues) -> _Answer | None:
-    """Return a turn's answer; ``None`` for a question, an order, pasted text, or what holds only for the moment."""
+def _answer(turn: Turn, before: Turn | None, cues: Cues, *, after: _Answer | None) -> _Answer | None:
+    """Return a turn's answer; ``None`` for a question, an order, pasted text, or what holds only for the moment.
+
+    ``after`` is the answer of the turn before, which an "and …" goes on with.
+    """
     if turn.asked is None:
         return None
     said = one_line(said_by_person(turn.asked))
@@ -114,7 +130,8 @@ def _answer(turn: Turn, before: Turn | None, cues: Cues) -> _Answer | None:
         return None
     offer = _messages(before)[-1] if before is not None and _messages(before) else None
     reply = _messages(turn)[-1] if _messages(turn) else None
-    agreed = cues.assent.match(said)
+    agreed = cues.assent.match(said) if offer is not None else None
+    goes_on = after is not None and after.kind != "fact" and cues.also.match(said) is not None
     lasting = tuple(each for each in _sentences(said[agreed.end() :] if agreed else said) if _settles(each, cues))
     text = " ".join(lasting)
     weight = 2 * len(cues.binding.findall(text)) + len(cues.bounding.findall(text))
@@ -129,19 +146,62 @@ def _answer(turn: Turn, before: Turn | None, cues: Cues) -> _Answer | None:
         lasting = ()
     elif cues.keep.search(text):
         kind = "fact"
-    elif cues.wish.search(text) and not proposed:
+    elif not proposed and (cues.wish.search(text) or any(_begs(each, cues) for each in lasting)):
         kind = "preference"
-    elif offer is None or len(text) > _BRIEF or not (proposed or weight >= _FIRM):
+    elif offer is None or len(text) > _BRIEF:
+        return None
+    elif goes_on and after is not None:
+        kind = after.kind
+    elif not (proposed or weight >= _FIRM or _picks(text, before)):
         return None
     return _Answer(
-        kind=kind, asked=turn.asked, request=before.asked if before else None, said=lasting, weight=weight, offer=offer, reply=reply
+        kind=kind,
+        asked=turn.asked,
+        request=before.asked if before is not None and after is None else None,
+        said=lasting,
+        weight=weight,
+        offer=offer,
+        reply=reply,
     )
 
 
 def _settles(sentence: str, cues: Cues) -> bool:
-    if sentence.endswith(_QUESTION) or cues.passing.search(sentence):
+    said = _without_connection(sentence, cues)
+    if cues.passing.search(sentence) or (sentence.endswith(_QUESTION) and not _begs(said, cues)):
         return False
-    return not cues.asking.match(sentence) and (not cues.ordering.match(sentence) or cues.binding.search(sentence) is not None)
+    lasting = cues.binding.search(said) or cues.wish.search(said)
+    return _begs(said, cues) or (not cues.asking.match(sentence) and (not cues.ordering.match(said) or lasting is not None))
+
+
+def _begs(sentence: str, cues: Cues) -> bool:
+    """Return whether it asks the agent, as a question, to do something otherwise from now on."""
+    return cues.politely.match(sentence.lstrip("¿ ")) is not None
+
+
+def _without_connection(sentence: str, cues: Cues) -> str:
+    connection = cues.also.match(sentence)
+    return sentence[connection.end() :] if connection else sentence
+
+
+def _picks(text: str, before: Turn | None) -> bool:
+    """Return whether a person answers their own question, after the agent's advice, with something that it named."""
+    asked = said_by_person(before.asked).rstrip() if before is not None and before.asked is not None else ""
+    return asked.endswith(_QUESTION) and any(_inflected(one, other) for one in _names(text) for other in _names(asked))
+
+
+def _inflected(one: str, other: str) -> bool:
+    """Return whether two stems differ at most in their last letter."""
+    same = max(3, min(len(one), len(other)) - 1)
+    return one == other or (max(len(one), len(other)) - same <= 1 and one[:same] == other[:same])
+
+
+def _names(text: str) -> frozenset[str]:
+    """Return the stems without frequent words, and, where words are not divided, without pairs of letters of grammar alone."""
+    frequent = stems(" ".join(FREQUENT.get(language_of(text), ())))
+    return frozenset(stem for stem in stems(text) - frequent if not _HIRAGANA.fullmatch(stem))
+
+
+_HIRAGANA = re.compile("[\u3040-\u309f]+")
 
 
 _QUESTION = ("?", "？")
@@ -162,42 +222,61 @@ def _messages(turn: Turn) -> list[Event]:
     return [event for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
 
 
-def _decided(thread: Sequence[_Answer], fresh: Container[str]) -> Iterator[OfflineDraft]:
+def _decided(thread: Sequence[_Answer], fresh: Container[str], cues: Cues) -> Iterator[OfflineDraft]:
     """Yield what consecutive answers decide together; a bare assent alone decides what was proposed."""
     stated = [each for each in thread if each.said]
     if thread and not stated and thread[-1].asked.id in fresh and thread[-1].offer is not None:
         yield from _agreed(thread[-1], thread[-1].offer)
     elif any(each.asked.id in fresh for each in stated):
-        yield _draft(stated, "thread", "decision", 3 if any(each.weight >= _FIRM for each in stated) else 2)
+        yield _draft(stated, "thread", "decision", 3 if any(each.weight >= _FIRM for each in stated) else 2, cues)
 
 
-def _draft_of(answer: _Answer) -> OfflineDraft:
+def _draft_of(answer: _Answer, cues: Cues) -> OfflineDraft:
     if answer.kind == "fact":
-        return _draft([answer], "reminder", "fact", 2)
-    return _draft([answer], "wish", "preference", 2)
+        return _draft([answer], "reminder", "fact", 2, cues)
+    return _draft([answer], "wish", "preference", 2, cues)
 
 
 def _draft(
-    answers: Sequence[_Answer], rule: Rule, kind: Literal["decision", "preference", "fact"], importance: int
+    answers: Sequence[_Answer], rule: Rule, kind: Literal["decision", "preference", "fact"], importance: int, cues: Cues
 ) -> OfflineDraft:
     quoted = " ".join(f"“{sentence}”" for each in answers for sentence in each.said)
+    first = answers[0]
     replies = [each.reply for each in answers if each.reply is not None]
     made = _made_of_it([sentence for reply in replies for sentence in _sentences(reply.text)])
     best = max((sentence for each in answers for sentence in each.said), key=lambda sentence: len(stems(sentence)))
-    if kind == "fact" and answers[0].offer is not None:
-        made = f"{_made_of_it(_sentences(answers[0].offer.text))} {made}".strip()
-    request = answers[0].request
-    if kind == "decision" and request is not None and len(request.text) <= _REQUEST:
-        quoted = f"“{one_line(request.text)}” → {quoted}"
+    whole = next(" ".join(each.said) for each in answers if best in each.said).replace("。 ", "。")
+    if kind == "fact" and first.offer is not None:
+        made = f"{_made_of_it(_sentences(first.offer.text))} {made}".strip()
+    if kind == "decision":
+        quoted = " → ".join(filter(None, (_quoted(first.request), _offered(first.offer), quoted)))
     return OfflineDraft(
         rule=rule,
         kind=kind,
-        title=_titled(best),
+        title=_titled(_without_connection(whole if len(whole) <= _WHOLE_TITLE else best, cues)),
         body=clip(f"{quoted} {made}".strip(), BODY_CHARS),
-        evidence=tuple(dict.fromkeys([*(each.asked.id for each in answers[:6]), *(reply.id for reply in replies[-1:])])),
+        evidence=tuple(
+            dict.fromkeys([*(each.asked.id for each in answers[:6]), *(each.id for each in (first.offer, *replies[-1:]) if each)])
+        ),
         importance=importance,
         origin="user",
     )
+
+
+def _quoted(request: Event | None) -> str:
+    """Return a short request in quotation marks; what is settled or found seldom says what it is about."""
+    return f"“{one_line(said_by_person(request))}”" if request is not None and len(request.text) <= _REQUEST else ""
+
+
+def _offered(offer: Event | None) -> str:
+    """Return the end of what the agent proposed, without the question."""
+    kept: list[str] = []
+    for sentence in reversed(_sentences(offer.text) if offer is not None else []):
+        if not sentence.endswith((*_QUESTION, ":", "：")):
+            if sum(map(len, kept)) + len(sentence) > _BRIEF:
+                break
+            kept.insert(0, sentence)
+    return " ".join(kept)
 
 
 def _agreed(answer: _Answer, offer: Event) -> Iterator[OfflineDraft]:
@@ -225,16 +304,37 @@ def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDr
             if _OF_THEMSELVES.match(sentence) and not CODE.search(sentence):
                 continue
             if len(stems(sentence)) >= _FEWEST_OF_A_CAUSE:
-                yield OfflineDraft(
-                    rule="cause",
-                    kind="insight",
-                    title=_titled(_after_label(sentence, cues)),
-                    body=clip(" ".join(sentences[at : at + 2]), BODY_CHARS),
-                    evidence=(event.id,),
-                    importance=2,
-                    origin="assistant",
-                )
+                yield _cause(turn, event, _after_label(sentence, cues), " ".join(sentences[at : at + 2]))
                 return
+    yield from _explained(turn, cues, fresh)
+
+
+def _explained(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDraft]:
+    """Yield how the agent explains a trouble that the person reports, where it says no "because"."""
+    asked = said_by_person(turn.asked) if turn.asked is not None and turn.asked.id in fresh else ""
+    if not asked or len(asked) > _BRIEF or cues.trouble.search(asked) is None:
+        return
+    said = _sentences(_messages(turn)[-1].text) if _messages(turn) else []
+    for at, sentence in enumerate(said[:-1]):
+        if sentence.endswith((*_QUESTION, ":", "：", "!", "！")) or cues.assent.match(sentence):
+            continue
+        if _OF_THEMSELVES.match(sentence) or cues.recommends.search(sentence):
+            continue
+        if len(stems(sentence)) >= _FEWEST_OF_A_CAUSE:
+            yield _cause(turn, _messages(turn)[-1], sentence, " ".join(said[at : at + 2]))
+            return
+
+
+def _cause(turn: Turn, event: Event, title: str, text: str) -> OfflineDraft:
+    return OfflineDraft(
+        rule="cause",
+        kind="insight",
+        title=_titled(title),
+        body=clip(" → ".join(filter(None, (_quoted(turn.asked), text))), BODY_CHARS),
+        evidence=(event.id,),
+        importance=2,
+        origin="assistant",
+    )
 
 
 def _after_label(sentence: str, cues: Cues) -> str:
@@ -267,6 +367,8 @@ def _titled(sentence: str) -> str:
 
 
 _CLAUSE = lazy_regex(r"[,;] | [—–-] |[，；、]")
+_WHOLE_TITLE = 90
+"""Most characters of a whole answer as the title."""
 _SHORTEST_TITLE = 30
 """Least characters of a title that is cut at the end of a clause."""
 
@@ -410,9 +512,9 @@ def _item(draft: OfflineDraft, events: Mapping[str, Event], people: frozenset[st
 
 def _topic(items: tuple[RecordItem, ...]) -> Topic:
     first = max(items, key=lambda item: item.importance)
-    return Topic(name=clip(first.title, 60), summary="", items=items, entities=tuple(dict.fromkeys(_names(items)))[:12])
+    return Topic(name=clip(first.title, 60), summary="", items=items, entities=tuple(dict.fromkeys(_entities(items)))[:12])
 
 
-def _names(items: Sequence[RecordItem]) -> Iterator[str]:
+def _entities(items: Sequence[RecordItem]) -> Iterator[str]:
     for item in items:
         yield from item.entities

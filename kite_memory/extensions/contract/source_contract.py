@@ -366,8 +366,19 @@ class FileSourceContract(SourceContract):
         assert [problem.reason for problem in read_result.problems] == ["not a regular file"]
 
 
+def cuts(content: bytes, every: int) -> list[int]:
+    """Return the ascending places to cut at: one in ``every``, and all next to the end of a line or within a character."""
+    close = {near for at, byte in enumerate(content) if byte == ord("\n") or byte > 0x7F for near in (at, at + 1, at + 2)}
+    return sorted({*range(0, len(content), every), *(at for at in close if at <= len(content)), len(content)})
+
+
 class AppendOnlySourceContract(FileSourceContract):
-    """For transcripts that only grow at their end."""
+    """For transcripts that only grow at their end.
+
+    ``cut_every`` is the number of bytes between two tried cuts, except at ends of lines and within characters, where all are tried.
+    """
+
+    cut_every = 1
 
     def wildly(self, folder: Path) -> Iterator[Path]:
         yield self.written(folder, wild_lines(self.transcript()))
@@ -385,7 +396,7 @@ class AppendOnlySourceContract(FileSourceContract):
         whole = self.whole(tmp_path)
         path = self.place(tmp_path)
 
-        for cut in range(len(content) + 1):
+        for cut in cuts(content, self.cut_every):
             path.write_bytes(content[:cut])
             first = source.read(path, None, budget=BUDGET)
             with path.open("ab") as file:

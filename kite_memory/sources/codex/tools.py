@@ -155,7 +155,7 @@ def patched(text: str, cwd: str) -> tuple[tuple[str, str], ...]:
 
 
 def changed(changes: object, cwd: str) -> tuple[tuple[str, str], ...]:
-    """As `patched`, from the client's later report: ``{path: {type, …}}``."""
+    """Return what `patched` does, from the client's later report: ``{path: {type, …}}``."""
     if not isinstance(changes, dict):
         return ()
     done: list[tuple[str, str]] = []

@@ -147,18 +147,16 @@ class OpenCalls:
         return OpenCalls(by_name={name: OpenCall(event=event, tool=tool, detail=detail) for name, event, tool, detail in carried})
 
 
-class EventBuilder:
-    """Collects the events of one session. Call `record` for each record, then the other methods for its content."""
+class EventRecorder:
+    """Collects the events of one session. Call `record` for each record of the file, then `add` for each of its events."""
 
-    def __init__(self, *, provider: str, session: str, file: str, tools: Toolbox, calls: OpenCalls, ordinal: int = 0) -> None:
+    def __init__(self, *, provider: str, session: str, file: str, ordinal: int = 0) -> None:
         self.events: list[Event] = []
         self.problems: list[Problem] = []
         self.ordinal = ordinal
-        self.calls = calls
         self._provider = provider
         self._session = session
         self._file = file
-        self._tools = tools
         self._id = ""
         self._at = datetime.fromtimestamp(0, UTC)
         self._start = self._end = 0
@@ -218,6 +216,15 @@ class EventBuilder:
         )
         self.ordinal += 1
         return name
+
+
+class EventBuilder(EventRecorder):
+    """Collects events by what they are: something said, a tool's call, its result. Tools are those of an agent's `Toolbox`."""
+
+    def __init__(self, *, provider: str, session: str, file: str, tools: Toolbox, calls: OpenCalls, ordinal: int = 0) -> None:
+        super().__init__(provider=provider, session=session, file=file, ordinal=ordinal)
+        self.calls = calls
+        self._tools = tools
 
     def said(self, text: str, *, parent: str = "") -> None:
         """Add the events of a user message: the user's words, or text inserted in their place by programs."""

@@ -92,7 +92,7 @@ def came_of(tool: str, call: Mapping[str, Any], cwd: str) -> Came | None:
 
 
 def came(tool: str, text: str, *, failed: bool, shown: object = None, cwd: str = "") -> Came:
-    """As `came_of`, for a result outside a call."""
+    """Return what `came_of` does, for a result outside a call."""
     text, code = _unwrapped(tool, text)
     if text.startswith(_CANCELLED):
         return Came(text=text, status="denied" if _DENIED.search(text.partition("\n")[0]) else "interrupted")

@@ -17,6 +17,7 @@ import psycopg
 from psycopg import sql
 
 from kite_memory.errors import KiteError, UsageError
+from kite_memory.system.private_files import sync_file
 from kite_memory.team.postgres.connections import ROLE, Connections, Cursor, Row, settings_of, unavailable
 from kite_memory.team.postgres.migrating import GUARDED, VERSION
 from kite_memory.team.postgres.rows import encoded
@@ -49,7 +50,7 @@ def back_up(connections: Connections, file: Path) -> dict[str, int]:
             ):
                 counts = _write(cursor, connections.tenant, archive)
             raw.flush()
-            os.fsync(raw.fileno())
+            sync_file(raw.fileno())
     except BaseException:
         file.unlink(missing_ok=True)
         raise
@@ -177,7 +178,7 @@ def _line(row: object) -> bytes:
 
 @contextmanager
 def _transaction(connections: Connections, level: str) -> Iterator[Cursor]:
-    """A transaction without a time limit that sees all persons of the tenant. Raises `StoreUnavailable`."""
+    """Open a transaction without a time limit that sees all persons of the tenant. Raises `StoreUnavailable`."""
     try:
         with connections.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"BEGIN ISOLATION LEVEL {level}".encode())

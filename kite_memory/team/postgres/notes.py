@@ -259,7 +259,7 @@ def is_taken(cursor: Cursor, tenant: str, deleted: Deleted) -> bool:
 
 
 def bring_back(cursor: Cursor, tenant: str, deleted: Deleted, index: Indexed, *, by: str) -> bool:
-    """Put it back, a memory as a new version of itself. Return whether it was still in the trash."""
+    """Restore a deleted note or memory, a memory as a new version of itself. Return whether it was still in the trash."""
     gone = cursor.execute("DELETE FROM kite.trash WHERE tenant = %s AND id = %s RETURNING id", (tenant, deleted.id)).fetchone()
     if gone is None:
         return False

@@ -2,12 +2,13 @@
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from kite_memory.model.note import (
+    ITEM_KINDS,
     Decision,
     Fact,
     Insight,
@@ -20,7 +21,9 @@ from kite_memory.model.note import (
     RecordItem,
     Rejected,
     Scope,
-    Topic,
+    item_kind,
+    record_from_json,
+    record_to_json,
 )
 from kite_memory.team.postgres.connections import Row, storable
 from kite_memory.tools.store import JsonValue, Memory, MemoryPlace, MemoryVersion, State, Todo
@@ -32,16 +35,9 @@ _MORE: Final = tuple(
     each.name for each in dataclasses.fields(Note) if each.name not in (*_AS_THEY_ARE, "kind", "scope", "status", "tags")
 )
 """Note fields that no query filters by: texts, lists of texts, times and numbers, stored in one column."""
-_ITEMS: Final[dict[str, type[RecordItem]]] = {
-    "decision": Decision,
-    "insight": Insight,
-    "fact": Fact,
-    "preference": Preference,
-    "question": OpenQuestion,
-}
 
 
-def encoded(value: JsonValue) -> str:
+def encoded(value: object) -> str:
     """Return JSON in ASCII, so that characters that PostgreSQL cannot store as text are kept as escapes."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
@@ -201,42 +197,18 @@ def state_of(row: Row) -> State:
     )
 
 
-def record_json(record: Record) -> JsonValue:
-    return {
-        "topics": [
-            {
-                "name": topic.name,
-                "summary": topic.summary,
-                "categories": list(topic.categories),
-                "entities": list(topic.entities),
-                "items": [_item_json(item) for item in topic.items],
-            }
-            for topic in record.topics
-        ],
-        "cross_topic_insights": list(record.cross_topic_insights),
-    }
+def record_json(record: Record) -> dict[str, object]:
+    return record_to_json(record, _item_json)
 
 
 def record_of(held: dict[str, Any]) -> Record:
-    """Return the record. The inverse of `record_json`; strict, since these rows were written by this application."""
-    return Record(
-        topics=tuple(
-            Topic(
-                name=topic["name"],
-                summary=topic["summary"],
-                categories=tuple(topic["categories"]),
-                entities=tuple(topic["entities"]),
-                items=tuple(map(_item_of, topic["items"])),
-            )
-            for topic in held["topics"]
-        ),
-        cross_topic_insights=tuple(held["cross_topic_insights"]),
-    )
+    """Return the record. The inverse of `record_json`."""
+    return record_from_json(held, _item_of)
 
 
 def _item_json(item: RecordItem) -> JsonValue:
     encoded: dict[str, JsonValue] = {
-        "kind": next(name for name, kind in _ITEMS.items() if type(item) is kind),
+        "kind": item_kind(item),
         "title": item.title,
         "body": item.body,
         "evidence": list(item.evidence),
@@ -257,9 +229,9 @@ def _item_json(item: RecordItem) -> JsonValue:
     return encoded
 
 
-def _item_of(held: dict[str, Any]) -> RecordItem:
+def _item_of(held: Mapping[str, Any]) -> RecordItem:
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in held.items()}
-    kind: Callable[..., RecordItem] = _ITEMS[values.pop("kind")]
+    kind: Callable[..., RecordItem] = ITEM_KINDS[values.pop("kind")]
     if "rejected" in values:
         values["rejected"] = tuple(Rejected(alternative=one, reason=reason) for one, reason in held["rejected"])
     return kind(**values)

@@ -6,6 +6,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -106,17 +107,12 @@ class ChangeListener:
         self._connections = connections
         self._on_change = on_change
         self._stop = threading.Event()
-        self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="team-listener", daemon=True)
         self._thread.start()
 
     @staticmethod
     def channel(tenant: str) -> str:
         return "kite_" + hashlib.sha256(tenant.encode()).hexdigest()[:32]
-
-    def wait_until_ready(self, timeout: float) -> bool:
-        """Wait until changes are being received. Return whether they are."""
-        return self._ready.wait(timeout)
 
     def close(self) -> None:
         self._stop.set()
@@ -125,17 +121,13 @@ class ChangeListener:
     def _run(self) -> None:
         again = False
         while not self._stop.is_set():
-            try:
-                with self._connections.connect() as connection:
-                    self._heed(connection, again)
-            except psycopg.Error:
-                self._ready.clear()
+            with suppress(psycopg.Error), self._connections.connect() as connection:
+                self._receive(connection, again)
             again = True
             self._stop.wait(_RECONNECT)
 
-    def _heed(self, connection: Connection, again: bool) -> None:
+    def _receive(self, connection: Connection, again: bool) -> None:
         connection.execute(f'LISTEN "{self.channel(self._connections.tenant)}"'.encode())
-        self._ready.set()
         if again:
             self._on_change()
         while not self._stop.is_set():

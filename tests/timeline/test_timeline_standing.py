@@ -1,0 +1,160 @@
+"""What a session changed, what failed, and its last stable point: also where a shell or a person did it."""
+
+import pytest
+
+from kite_memory.model.event import Status
+from kite_memory.timeline.resume import Brief, brief
+from kite_memory.timeline.runs import runs
+from kite_memory.timeline.standing import BriefPart, all_changes
+from tests.fakes.work import Work
+
+HOME = "/home/ada/orchard"
+
+
+def of(work: Work) -> Brief:
+    result = brief(work.session, work.events)
+    assert result is not None
+    return result
+
+
+def lines_of(work: Work, part: BriefPart) -> list[str]:
+    return [line.text for line in of(work).lines if line.part is part]
+
+
+def changes_of(work: Work) -> list[tuple[str, str]]:
+    found = all_changes(work.events, runs(work.events, work.session.cwd), work.session.cwd)
+    return [(change.path, change.action) for change in found]
+
+
+class TestChanges:
+    def test_files_changed_by_a_shell_count_among_those_of_tools_in_order(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").ran("sed -i 's/1/2/' b.py").ran(f"cd {HOME}/trees && cat > c.py <<EOF\nEOF")
+        work = work.edited(f"{HOME}/d.py")
+
+        assert changes_of(work) == [("a.py", "edited"), ("b.py", "edited"), ("trees/c.py", "written"), ("d.py", "edited")]
+
+    @pytest.mark.parametrize("status", ["denied", "interrupted", "failed"])
+    def test_a_line_that_was_not_run_or_failed_changed_nothing(self, status: Status) -> None:
+        assert changes_of(Work().ran("sed -i 's/1/2/' b.py", "sed: can't read b.py", status)) == []
+
+    def test_of_a_line_whose_check_failed_what_came_before_it_counts(self) -> None:
+        work = Work().ran("sed -i 's/1/2/' b.py && pytest", "1 failed", "failed", tests="failed")
+
+        assert changes_of(work) == [("b.py", "edited")]
+
+    def test_a_merge_counts_also_with_conflicts_but_not_without_anything_new(self) -> None:
+        conflict = Work().ran("git merge pears", "CONFLICT (content): Merge conflict in a.py", "failed")
+
+        assert changes_of(conflict) == [("", "git merge pears")]
+        assert changes_of(Work().ran("git merge pears", "fatal: refusing to merge unrelated histories", "failed")) == []
+        assert changes_of(Work().ran("git merge pears", "Already up to date.")) == []
+
+    def test_a_formatter_counts_if_it_says_that_it_changed_files(self) -> None:
+        assert changes_of(Work().ran("npm run lint:fix", "Checked 9 files. Fixed 2 files.")) == [("", "npm run lint:fix")]
+        assert changes_of(Work().ran("npm run lint:fix", "Checked 9 files. No fixes applied.")) == []
+
+    def test_a_shell_that_stays_in_a_folder_names_the_file_that_is_known_there(self) -> None:
+        work = Work().edited(f"{HOME}/trees/pear.py").ran("sed -i 's/1/2/' pear.py")
+
+        assert changes_of(work)[-1] == ("trees/pear.py", "edited")
+
+    def test_the_last_change_by_a_command_is_in_the_brief_under_its_own_name(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").ran("git merge pears", "Updating 1..2").ran("sed -i 's/1/2/' a.py")
+
+        assert lines_of(work, BriefPart.CHANGED) == ["edited: a.py", "files changed by commands: `git merge pears`"]
+        assert [file.path for file in of(work).files] == ["a.py"]
+
+
+class TestStable:
+    def test_what_a_shell_changed_since_is_said(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").ran("pytest", "4 passed", tests="ok")
+        work = work.ran("sed -i 's/1/2/' src/trees/b.py").ran("git rebase main", "Successfully rebased")
+
+        assert lines_of(work, BriefPart.STABLE) == [
+            "2026-03-01 09:00: `pytest` passed (4 passed); 1 file changed by then, since then `git rebase main`, trees/b.py"
+        ]
+        assert lines_of(work, BriefPart.VERIFY) == ["run `pytest` again: files changed since the last stable point"]
+
+    def test_tests_that_passed_before_the_lint_of_their_line_failed_are_stable(self) -> None:
+        work = Work().ran("bun run test && bun run lint", "1274 pass\n0 fail\nFound 2 errors.", "failed", tests="failed")
+
+        (line,) = lines_of(work, BriefPart.STABLE)
+        assert line.endswith("the tests of `bun run test && bun run lint` passed (1274 pass), nothing since")
+        assert len(lines_of(work, BriefPart.FAILED)) == 1
+        assert lines_of(work.ran("bun run lint", "Checked 9 files", tests="ok"), BriefPart.FAILED) == []
+
+
+class TestReported:
+    def test_a_failure_that_only_the_person_saw_is_open(self) -> None:
+        work = Work().asked("make lint is failing on the server, why?").said("Let me look.").ran("cat lint.yml")
+
+        assert lines_of(work, BriefPart.FAILED) == ["reported by the person: make lint is failing on the server, why?"]
+
+    def test_pasted_output_is_reported_with_the_command_and_what_was_changed_since(self) -> None:
+        work = Work().asked("❯ go run ./pump\nerror: pump: no pressure").edited(f"{HOME}/src/pump/valve.go")
+
+        assert lines_of(work, BriefPart.FAILED) == [
+            "in the person's output of `go run ./pump`: error: pump: no pressure;"
+            " changed since, and not seen to be tried: pump/valve.go"
+        ]
+
+    @pytest.mark.parametrize(
+        "mended",
+        [
+            Work().asked("lint is failing").edited(f"{HOME}/a.go").ran("make lint", "0 issues.", tests="ok"),
+            Work().asked("❯ go run ./pump\nerror: no pressure").edited(f"{HOME}/a.go").ran("go run ./pump"),
+            Work().asked("there's a merge conflict").ran("git rebase --continue", "Successfully rebased"),
+            Work().asked("the pump is broken").edited(f"{HOME}/a.go").committed("abc1234", "Mend the pump"),
+            Work().asked("the pump is broken").edited(f"{HOME}/a.go").asked("Now water all of the rows"),
+            Work().asked("the pump is broken").said("It was the valve.").asked("thanks, that works"),
+        ],
+    )
+    def test_it_is_not_once_something_shows_that_it_is_mended(self, mended: Work) -> None:
+        assert lines_of(mended, BriefPart.FAILED) == []
+
+    def test_it_stays_open_where_the_agent_cannot_see_it_fail(self) -> None:
+        work = Work().asked("the tests fail on the server").ran("make test", "4 passed", tests="ok")
+
+        assert lines_of(work, BriefPart.FAILED) == [
+            "reported by the person: the tests fail on the server; `make test` went well here, with nothing changed"
+        ]
+
+    def test_a_plan_that_speaks_of_failures_reports_none(self) -> None:
+        plan = f"# Plan\n\n## Context\n\nThe pump is broken.\n\n## 1. Mend the pump\n\n{'Slowly. ' * 50}"
+
+        assert lines_of(Work().asked(plan), BriefPart.FAILED) == []
+
+    def test_it_stays_open_while_the_person_only_asks_about_it(self) -> None:
+        work = Work().asked("the pump is broken").said("Which one?").asked("the one at the northern gate of course")
+
+        assert lines_of(work, BriefPart.FAILED) == ["reported by the person: the pump is broken"]
+
+    def test_what_the_agent_saw_fail_as_well_is_said_once(self) -> None:
+        work = Work().asked("lint is failing").ran("make lint", "a.py:3:1: unused", "failed", tests="failed")
+
+        (line,) = lines_of(work, BriefPart.FAILED)
+        assert line.startswith("`make lint` failed")
+
+
+class TestFailed:
+    def test_the_reason_comes_from_another_run_of_the_same_test_if_need_be(self) -> None:
+        said = "    pump_test.go:7: opening\n    pump_test.go:9: pressure should be 3, got 0\n--- FAIL: TestPump (0.10s)\nFAIL"
+        work = Work().ran("go test -run TestPump -v ./...", said, "failed", tests="failed")
+        work = work.ran("make test", "--- FAIL: TestPump (0.12s)\nFAIL\nFAIL\tpump\t1.2s", "failed", tests="failed")
+
+        (line, *_) = lines_of(work, BriefPart.FAILED)
+        assert line == "`make test` failed: --- FAIL: TestPump; pump_test.go:9: pressure should be 3, got 0"
+
+    def test_a_place_outside_the_project_is_no_reason(self) -> None:
+        said = "--- FAIL: TestPump (0.10s)\n/usr/go/src/runtime/panic.go:783 +0x120\n/home/ada/orchard/pump.go:9 +0x40\nFAIL"
+        work = Work().ran("make test", said, "failed", tests="failed")
+
+        (line,) = lines_of(work, BriefPart.FAILED)
+        assert line.endswith("/home/ada/orchard/pump.go:9 +0x40")
+
+    def test_what_the_agent_calls_older_than_its_work_is_quoted(self) -> None:
+        work = Work().ran("make test", "1 failed", "failed", tests="failed")
+        work = work.said("I looked. The failure is unrelated: main has it as well.")
+
+        (line,) = lines_of(work, BriefPart.FAILED)
+        assert line.endswith('; the agent: "The failure is unrelated: main has it as well."')
