@@ -498,7 +498,7 @@ def _syncing(folder: Folder, name: str, *, named: bool = False) -> Iterator[None
     def sync() -> None:
         descriptor = folder.open(name, os.O_WRONLY)
         try:
-            os.fsync(descriptor)
+            sync_file(descriptor)
         finally:
             os.close(descriptor)
         if named:
