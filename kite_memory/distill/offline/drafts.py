@@ -53,12 +53,12 @@ from kite_memory.distill.offline.wording import (
     Turn,
     asserting_title,
     in_own_words,
+    instructs_the_person,
     joined,
+    only_lists_changes,
     rejected_in,
     said_by_person,
     sentences_of,
-    tells_how_to,
-    tells_what_was_done,
     title_of,
     without_opening,
 )
@@ -184,12 +184,12 @@ def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[O
         if event.id not in fresh or (event is last and after is not None and _turns_down(after)):
             continue
         mine = [each for each in standing if each.event is event]
-        if tells_how_to(mine) and not any(each.call for each in turn.events):
+        if instructs_the_person(mine) and not any(each.call for each in turn.events):
             continue
         conceded = _conceded(turn, event) if opening else ""
         outcome = outcome_of(mine, request_in(turn), failures, _requirement(turn)) if event is last else None
         if outcome is not None:
-            if not tells_what_was_done(outcome.sentences, outcome.best, asked_in(turn)):
+            if not only_lists_changes(outcome.sentences, outcome.best, asked_in(turn)):
                 yield _came_of(turn, outcome, conceded, discarded)
         elif found := named_cause(mine):
             yield _settled(turn, found, "insight")

@@ -296,7 +296,7 @@ def _refusals(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
 
 
 def _echo(reply: Event | None) -> list[Sentence]:
-    """Return the whole sentences with which the agent takes up what it was told."""
+    """Return the whole sentences with which the agent takes up the person's words."""
     said = sentences_of(reply, reply.text)[:8] if reply is not None else ()
     return [each for each in said if each.words >= 6 and not each.text.endswith((":", "?"))]
 

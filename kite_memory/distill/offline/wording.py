@@ -456,7 +456,7 @@ _NAMES_NOTHING = lazy_regex(
 )
 
 
-def tells_what_was_done(heart: Sequence[Sentence], best: Sentence, asked: str) -> bool:
+def only_lists_changes(heart: Sequence[Sentence], best: Sentence, asked: str) -> bool:
     """Return whether a message says no more than a commit does: what was changed, and neither why nor what holds from now on."""
     if any(cue.search(each.text) for cue in (CAUSE, TRACED, CHOICE, LIMIT) for each in heart):
         return False
@@ -489,8 +489,8 @@ _ASKED_TO_COMMIT = lazy_regex(
 _UNTRIED = lazy_regex(r"\b(?:should now|these changes (?:will|should))\b", re.IGNORECASE)
 
 
-def tells_how_to(said: Sequence[Sentence]) -> bool:
-    """Return whether a message tells the person what to change: nothing shows that it was done, or that it works."""
+def instructs_the_person(said: Sequence[Sentence]) -> bool:
+    """Return whether a message instructs the person what to change: nothing shows that it was done, or that it works."""
     return any(_BY_HAND.search(each.text) for each in said)
 
 
