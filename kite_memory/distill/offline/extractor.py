@@ -387,7 +387,7 @@ class WorthThreshold:
     """
 
     least: float = 3.4
-    increase: float = 0.07
+    increase: float = 0.076
 
 
 Gate = Callable[[Record, Mapping[str, Event], frozenset[str], Provenance | None], tuple[Record, tuple[str, ...]]]
