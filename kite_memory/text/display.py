@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from kite_memory.errors import UsageError
 from kite_memory.text import lazy_regex
@@ -179,6 +180,7 @@ def _outlined(found: Outline, length: int) -> str:
     return f"{head} {'; '.join(shown)}{more}".strip()
 
 
+@lru_cache(maxsize=8)
 def outline(prompt: str) -> Outline | None:
     """Return the outline of a prompt; ``None`` if it has no headings and no list."""
     text = _FENCE.sub("", prompt[:_READ])
@@ -186,7 +188,7 @@ def outline(prompt: str) -> Outline | None:
     titled = next((each for each in sections if each.heading), None)
     if titled is None:
         lead, items = _listed(text)
-        return Outline(title=lead, goal="", steps=items) if len(items) > 1 else None
+        return Outline(title=lead, goal=_closing_question(text), steps=items) if len(items) > 1 else None
     lead = sections[0].body if not sections[0].heading else ""
     announced = lead.endswith(":") and len(lead) < _TITLE
     rest = [each for each in sections if each.heading and (each is not titled or (lead and not announced))]
@@ -220,6 +222,20 @@ def _goal(text: str, titled: _Section, rest: Sequence[_Section]) -> str:
     why, at = " ".join(sentences[:1]), next((at for at, each in enumerate(sentences) if _WANTED.search(each)), len(sentences))
     wanted = " ".join(sentences[at : at + (4 if sentences[at : at + 1] and sentences[at].endswith(":") else 1)])
     return wanted if len(why) + len(wanted) > _GOAL_LENGTH and wanted else " ".join(dict.fromkeys(filter(None, (why, wanted))))
+
+
+def _closing_question(text: str) -> str:
+    """Return the last paragraph if it ends with a question and is no item of a list."""
+    last = text.rstrip()[-_GOAL_LENGTH * 4 :].rpartition("\n")[2]
+    is_item = any(pattern.match(last) for pattern in (_NUMBERED, _BULLET, _BOLD_ITEM))
+    if is_item or not last.endswith("?"):
+        return ""
+    said = ""
+    for sentence in reversed(_SENTENCE.split(last)):
+        if said and len(sentence) + len(said) > _GOAL_LENGTH:
+            break
+        said = f"{plain(sentence)} {said}".rstrip()
+    return said
 
 
 def _sentences(text: str, length: int) -> str:
@@ -272,6 +288,9 @@ def _step(section: _Section) -> str:
     if items and not _ONLY_A_FILE.fullmatch(heading) and len(heading.split()) > 2:
         return _without_folders(heading)
     said = (plain(sentence) for sentence in _SENTENCE.split(section.body.strip())[:4])
+    parts = [plain(each[1]) for each in _BOLD_ITEM.finditer(section.body) if len(each[1].split()) > 3]
+    if len(parts) > 1 and _ONLY_A_FILE.fullmatch(heading):
+        items = ("; ".join(parts),)
     does = items[0] if items else next((each for each in said if each and not _ONLY_A_FILE.fullmatch(each)), "")
     return _without_folders(f"{heading.rstrip(':')}: {does}" if does else heading)
 

@@ -439,6 +439,8 @@ _WORKS = lazy_regex(
     r"|is (?:fixed|green|good)|fixed|resolved|thanks|thank you|perfect|great|lgtm|looks good|nice)\b",
     re.IGNORECASE | re.MULTILINE,
 )
+_MARKED = lazy_regex(r"^[✗✘×❌] \S[^\n]{8,200}(?:\s{1,8}\S[^\n]{0,100}){0,2}", re.MULTILINE)
+"""What a program marked as wrong, with what it lists below, where the rest only says that it failed."""
 _LONGEST_REPORT = 300
 _LONGEST_READ = 12_000
 _REPORT_SENTENCES = lazy_regex(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+|\n")
@@ -463,6 +465,8 @@ def reported(prompt: str) -> Report | None:
         said = " ".join(sentence.strip(" \t-*#>").split())
         found = None if _ASKS_WHETHER.match(said) else _FAILS.search(said)
         if found is not None and not _SUPPOSES.search(said[max(0, found.start() - _LONGEST_REPORT) : found.start()]):
+            if said.endswith("task failed") and (marked := _MARKED.search(text)):
+                said = " ".join(marked.group().split())
             return Report(text=said if len(said) <= _LONGEST_REPORT else _around(said, found), command=command)
     return None
 

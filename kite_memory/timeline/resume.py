@@ -8,7 +8,7 @@ from datetime import datetime
 
 from kite_memory.model.event import PLANNING, Event, EventType, Session, opens_turn
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import clip_line, gist, outline
+from kite_memory.text.display import clip, clip_line, end_of, gist, outline
 from kite_memory.timeline.runs import Commit, Run, bare, commits, last_branch, runs
 from kite_memory.timeline.standing import (
     BriefLine,
@@ -57,10 +57,10 @@ _MATTERS = (
 _PROMPTS = 2
 _DECISIONS = 2
 _LATELY = 25
-_SAID, _ASKED, _LONGER, _COMMAND, _SUBJECT = 240, 220, (900, 640, 460, 320), 100, 80
+_SAID, _ASKED, _LONGER, _COMMAND, _SUBJECT = 240, 220, (900, 640, 460, 390, 320), 100, 80
 _ITEM, _ITEMS = 110, 3
 _STEPS, _STEP, _CHECK = 3, 60, 80
-_OFFER, _LONG_OFFER, _AT = 320, 800, 280
+_OFFER, _AGREED_OFFER, _LONG_OFFER, _AT = 320, 480, 800, 280
 _ANSWER, _QUESTION = 160, 70
 _RECAP_PROMPTS = 4
 _ENDED = {"ok": "went well", "failed": "failed"}
@@ -72,6 +72,10 @@ _ANSWERED = "the agent had answered, and the person is next"
 _ON_THE_WAY = frozenset({EventType.TOOL_RESULT, EventType.FILE_ACTION, EventType.TEST_RESULT, EventType.ERROR, EventType.COMMAND})
 _UNANSWERED = 6
 """Number of events: a call without a result further from the end was lost, not left unfinished."""
+_ASKS = lazy_regex(r"\?[\s\"')*`_]|\?\Z")
+_HEADING_ASKS = lazy_regex(r"^(?:#{1,6} |\*\*)[^\n]{1,160}\?(?:\*\*)?$", re.MULTILINE)
+_LONG_WORD = lazy_regex(r"[^\W_]{5,40}")
+_WORDS_IN_COMMON = 2
 _WORDS_OF_A_REQUEST = 4
 _WORDS_OF_ITS_OWN = 20
 """A shorter prompt refers to what the agent said before it."""
@@ -179,8 +183,9 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     requests = [event for event in prompts[:-1] if len(event.text.split(None, _WORDS_OF_A_REQUEST)) >= _WORDS_OF_A_REQUEST]
     decisions = [event for event in events if event.type is EventType.DECISION and not opens_turn(event)]
     since = [event for event in decisions if not prompts or event.ordinal > prompts[-1].ordinal]
+    offered = _answered_by(events, prompts[-1]) if prompts else None
     for event in prompts[-1:]:
-        yield _asked_last(events, event, since)
+        yield _asked_last(events, event, offered, since)
     if not prompts and (ran := [event for event in events if event.type is EventType.COMMAND][-_STEPS:]):
         commands = ", ".join(f"`{typed(event.command)}`" for event in ran)
         yield cited(BriefPart.DOING, f"no prompt is recorded; the last commands: {commands}", ran[-1])
@@ -194,35 +199,69 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     earlier = {clip_line(event.text, _ASKED): event for event in requests[1:] if event.text != prompts[-1].text}
     plan = next((event for event in reversed(requests) if event.tool == PLANNING or len(event.text) >= _A_TASK), None)
     before = [event for event in list(earlier.values())[: -_PROMPTS - 1 : -1] if event is not plan]
-    for event in (*filter(None, (plan,)), *before):
+    plans = [event for event in (plan,) if event is not None]
+    for event in (*plans, *before) if offered is None else (*before, *plans):
         yield _asked("asked before", event)
+    now = [event for event in (*prompts[-1:], *requests[-1:], offered) if event is not None]
     for event in requests[:1]:
-        if event is not plan:
+        if event is not plan and (len(requests) <= _RECAP_PROMPTS or _is_about(event, now)):
             yield _asked("asked first", event)
     for event in reversed((decisions if not prompts else [each for each in decisions if each not in since])[-_DECISIONS:]):
         yield cited(BriefPart.DOING, f"decided: {_answer(event)}", event)
 
 
-def _asked_last(events: Sequence[Event], prompt: Event, decisions: Sequence[Event]) -> BriefLine:
-    """Return the last prompt with what it answers, the person's answers since, and whether they interrupted the agent."""
+def _answered_by(events: Sequence[Event], prompt: Event) -> Event | None:
+    """Return the agent's message that a short prompt answers."""
     refers = len(prompt.text.split(None, _WORDS_OF_ITS_OWN)) < _WORDS_OF_ITS_OWN
-    before = _offered_before(events, prompt) if refers else None
+    return _offered_before(events, prompt) if refers else None
+
+
+def _is_about(request: Event, now: Sequence[Event]) -> bool:
+    """Return whether a request has words in common with what was said now."""
+    said = {word for event in now for word in _words(event.text)}
+    return len(said & _words(request.text)) >= _WORDS_IN_COMMON
+
+
+def _words(text: str) -> set[str]:
+    return set(_LONG_WORD.findall(text[:_READ].lower()))
+
+
+def _asked_last(events: Sequence[Event], prompt: Event, before: Event | None, decisions: Sequence[Event]) -> BriefLine:
+    """Return the last prompt with what it answers, the person's answers since, and whether they interrupted the agent."""
     after = "".join(f"; then answered {_answer(event)}" for event in decisions[-_DECISIONS:])
     if events[-1].type is EventType.RESUME_POINT and events[-1].status == "interrupted":
         after += "; then interrupted the agent"
-    asked = _asked("asked last", prompt, "".join((_in_answer_to(before, _OFFER), after)))
-    longer = asked.longer
     agrees = len(prompt.text.split(None, _AGREES)) < _AGREES and "?" not in prompt.text
-    if before is not None and agrees and _in_answer_to(before, _LONG_OFFER) != _in_answer_to(before, _OFFER):
-        texts = (_in_answer_to(before, length) for length in (_LONG_OFFER, _LONG_OFFER * 2 // 3))
-        longer = (*longer, *dict.fromkeys(asked.text.replace(_in_answer_to(before, _OFFER), each) for each in texts))
+    lengths = (_AGREED_OFFER, _LONG_OFFER) if agrees else (_OFFER,)
+    offers = [_in_answer_to(before, prompt, length) for length in lengths]
+    asked = _asked("asked last", prompt, offers[0] + after)
+    longer = (*asked.longer, *(asked.text.replace(offers[0], each) for each in offers[1:] if each != offers[0]))
     evidence = cited(BriefPart.DOING, "", *filter(None, (prompt, before)), *decisions[-_DECISIONS:]).evidence
     return replace(asked, longer=longer, evidence=evidence)
 
 
-def _in_answer_to(before: Event | None, length: int) -> str:
-    said = _ending(before.text, length) if before is not None else ""
+def _in_answer_to(before: Event | None, prompt: Event, length: int) -> str:
+    said = _offer(before.text, prompt.text, length) if before is not None else ""
     return f' in answer to: "{said}"' if said else ""
+
+
+def _offer(text: str, prompt: str, length: int) -> str:
+    """Return what a prompt answers: a message's beginning and closing question, else the lines that share words with the prompt."""
+    lines = _lines(text[:_READ])
+    if len(text) <= _READ and len(" ".join(lines)) <= length:
+        return " ".join(lines)
+    if _ASKS.search(text[-_QUESTION_END:]) or not _words(prompt):
+        if (headings := list(_HEADING_ASKS.finditer(text[-_READ:]))) and (offered := _lines(text[-_READ:][headings[-1].start() :])):
+            return clip(" ".join(offered), length)
+        begins = clip(_SENTENCES.split(lines[0])[0], length // 3) if lines else ""
+        return f"{begins.removesuffix('…')} … {_ending(text, length - len(begins)).removeprefix('…')}"
+    wanted = _words(prompt)
+    nearest = max(range(len(lines)), key=lambda at: len(wanted & _words(lines[at])), default=0)
+    return clip(" ".join(lines[nearest:]), length)
+
+
+def _lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in _MARKUP.sub("", _CODE.sub("", text)).splitlines() if line.strip()]
 
 
 def _asked(when: str, prompt: Event, after: str = "") -> BriefLine:
@@ -266,13 +305,13 @@ def _offered_before(events: Sequence[Event], prompt: Event) -> Event | None:
 
 def _ending(text: str, length: int) -> str:
     """Return the last lines of a message, as far as there is room."""
-    lines = [line for line in _MARKUP.sub("", _CODE.sub("", text[-_READ:])).splitlines() if line.strip()]
     shown = ""
-    for line in reversed(lines):
+    for line in reversed(_lines(text[-_READ:])):
         if shown and len(line) + len(shown) > length:
             break
         shown = f"{line} {shown}"
-    return clip_line(shown, length)
+    asks = len(shown) > length and _ASKS.search(shown[-_QUESTION_END:])
+    return f"…{end_of(shown.strip(), length - 1)}" if asks else clip_line(shown, length)
 
 
 def _announces(events: Sequence[Event], said: Event) -> bool:
@@ -440,7 +479,8 @@ def _open(events: Sequence[Event]) -> Iterator[BriefLine]:
         yield cited(BriefPart.OPEN, f'the agent asks: "{clip_line(question, _ASKED)}"', closing)
     for event in list(reversed(waiting.values()))[:2]:
         if event.text.strip():
-            yield cited(BriefPart.OPEN, f'the person had no answer to: "{clip_line(event.text, _ASKED)}"', event)
+            length = _QUESTION if event.text == latest else _ASKED  # the last prompt stands in the brief already
+            yield cited(BriefPart.OPEN, f'the person had no answer to: "{clip_line(event.text, length)}"', event)
 
 
 def _closing_question(text: str) -> str:

@@ -94,7 +94,14 @@ _FAMILIES = {
 _NO_PLACE = lazy_regex(r"[\s|$*^()=]|://")
 _SHAPES_OUTPUT = lazy_regex(r"(?:\s+2>&1)?\s*\|\s*(?:head|tail|grep|egrep|rg|tee|cat|sed|awk|wc|sort|uniq)\b.*\Z", re.DOTALL)
 _GOES_THERE = lazy_regex(r"\A\s*cd\s+\S{1,400}\s*&&\s*")
+_WRONG_CALL = lazy_regex(
+    r"\b(?:unrecogni[sz]ed|unknown|no such|invalid) (?:sub-?command|command|task|script)\b|command not found"
+    r"|\bunexpected argument\b|[Mm]issing script:|Script not found",
+    re.IGNORECASE,
+)
+_EXITED = lazy_regex(r"\bexit(?:ed)?(?: with)?(?: code| status)?:? [1-9]\d{0,2}\b|^make(?:\[\d+\])?: \*\*\* ", re.MULTILINE)
 _SILENCE = timedelta(hours=3)
+_AT_THE_END = 400
 _HEAD = 4_000
 _END = 2_000
 """Characters read at either end of a text that should show how a command ended."""
@@ -227,8 +234,10 @@ def _run(parts: _RunParts, cwd: str) -> Run | None:
         outcome = "ok" if any(each.status == "ok" for each in results) else "unknown"
     if outcome == "ok" and parts.tests is None and not went_well(parts.command, event.text):
         outcome = "unknown"
+    if outcome == "ok" and tested == "ok" and len(checks) > 1 and any(_EXITED.search(each.text[-_AT_THE_END:]) for each in results):
+        outcome = "failed"  # a pipe hid it
     if event.status != "failed" and outcome == "failed":
-        event = next(each for each in results if each.status == "failed")
+        event = next((each for each in results if each.status == "failed"), event)
     root, folder = _gone_to(parts.command, cwd)
     return Run(
         command=parts.command,
@@ -334,6 +343,8 @@ def open_failures(done: Sequence[Run]) -> list[Run]:
             continue
         if any(_is_the_same(run, later) for later in found) or _tried_without_its_wrapper(run, done[at + 1 :]):
             continue
+        if _WRONG_CALL.search(run.said) and _called_rightly(run, done[at + 1 :]):
+            continue
         if not _is_made_up_for(run, done[at + 1 :]):
             found.append(run)
     return found
@@ -343,6 +354,12 @@ def _tried_without_its_wrapper(run: Run, afterwards: Sequence[Run]) -> bool:
     """Return whether the same command was run later without the program in front of it, whose failure it then was."""
     wrapper, _, rest = bare(run.command).partition(" ")
     return "=" not in wrapper and " " in rest and any(rest in each.command and bare(each.command) == rest for each in afterwards)
+
+
+def _called_rightly(run: Run, afterwards: Sequence[Run]) -> bool:
+    """Return whether a line with all the words of one that its program did not understand went well."""
+    words = set(bare(run.command).split())
+    return any(later.outcome == "ok" and words <= set(bare(later.command).split()) for later in afterwards)
 
 
 def _is_made_up_for(run: Run, afterwards: Sequence[Run]) -> bool:

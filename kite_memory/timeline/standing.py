@@ -188,9 +188,10 @@ def names(files: Sequence[ChangedFile], most: int, *, parts: int = 0) -> str:
 
 def typed(command: str) -> str:
     """Return a command as it is shown: on one line, without what only shapes its output."""
-    return clip_line(bare(command), COMMAND) or "tests"
+    return clip_line(_CUT_OUTPUT.sub("", bare(command)), COMMAND) or "tests"
 
 
+_CUT_OUTPUT = lazy_regex(r"(?:\s+2>&1)?\s*\|\s*(?:head|tail)(?:\s+-(?:n\s?)?\d{1,6})?(?=\s*(?:&&|;|$))")
 NOTHING_PASSED = "no test or build was seen to pass"
 
 
@@ -199,7 +200,8 @@ class Stable:
     """The last moment at which tests passed, or a build if no test ever did.
 
     ``narrow`` means that only a part of the tests ran; ``whole`` then describes the last run of all, if there was one. ``mixed``
-    means that another check of the same line failed. ``files`` are those changed by then, ``failing`` the checks that failed then.
+    means that another check of the same line failed. ``committed`` is the commit made of this state. ``files`` are those changed by
+    then, ``failing`` the checks that failed then.
     """
 
     at: datetime
@@ -209,6 +211,7 @@ class Stable:
     place: int
     files: tuple[ChangedFile, ...]
     commit: str = ""
+    committed: Commit | None = None
     failing: tuple[str, ...] = ()
     tests: bool = True
     narrow: bool = False
@@ -217,6 +220,8 @@ class Stable:
     whole_evidence: str = ""
 
 
+_CHANGE_FILES = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "apply_diff", "replace", "write_file"})
+_LATELY_EVENTS = 60
 _FAILURES = 4
 _CHECKS = 3
 _LATELY = 25
@@ -285,6 +290,27 @@ def failed_lines(
     yield from _reported(events, done, made, changes, checks)
     for run in others[: _FAILURES - len(checks)]:
         yield _failed_line(run, done, events, [])
+    yield from _not_applied(events)
+
+
+def _not_applied(events: Sequence[Event]) -> Iterator[BriefLine]:
+    """Yield the last changes that a tool could not make, or the person did not let it make, and that were not made since."""
+    made: set[str] = set()
+    for event in reversed(events[-_LATELY_EVENTS:]):
+        if event.type is EventType.USER_MESSAGE and event.text.strip():
+            return
+        if is_change(event):
+            made.add(event.path)
+        elif event.type is EventType.TOOL_RESULT and event.status in ("failed", "denied") and event.tool in _CHANGE_FILES:
+            if event.path and event.path not in made:
+                how = "was denied by the person" if event.status == "denied" else "failed, and is not applied"
+                said = f": {clip_line(event.text.partition(chr(10))[0], _SUBJECT)}" if event.status == "failed" else ""
+                yield cited(
+                    BriefPart.FAILED,
+                    f"the last {event.tool} of {'/'.join(PurePosixPath(event.path).parts[-_PATH_PARTS:])} {how}{said}",
+                    event,
+                )
+            made.add(event.path)
 
 
 def _failed_line(run: Run, done: Sequence[Run], events: Sequence[Event], since: Sequence[ChangedFile]) -> BriefLine:
@@ -310,7 +336,7 @@ def _why(run: Run, done: Sequence[Run]) -> str:
     by_summary = run.event.type is not EventType.TOOL_RESULT and (run.tested == "failed" or not said)
     summary = clip_line(_SUMS_UP.sub("", run.event.text) or run.event.text, _FAILURE) if by_summary else ""
     if (not said or said in summary) and (placed := _placed(run.said) or _placed_elsewhere(run, done)):
-        said = clip_line(placed, _FAILURE)
+        said = "" if "panic: " in summary and not _SAYS_WHY.search(placed) else clip_line(placed, _FAILURE)
     return "; ".join(part for part in (summary, "" if said in summary else said) if part)
 
 
@@ -361,7 +387,7 @@ def _reported(
             mended = any(any(place < change.place <= run.place and is_code(change) for change in changes) for run in tried)
             committed = any(commit.place > place for commit in made) or _merged(report, place, done)
             if not (went_on or mended or committed or _is_seen(report, place, failures)):
-                yield _reported_line(report, prompt, since, tried)
+                yield _reported_line(report, prompt, since, tried, _REPORT if prompt is not prompts[-1][1] else _REPORT // 2)
             return
         if is_content(prompt.text):
             return
@@ -369,12 +395,12 @@ def _reported(
             until = place
 
 
-def _reported_line(report: Report, prompt: Event, since: Sequence[ChangedFile], tried: Sequence[Run]) -> BriefLine:
+def _reported_line(report: Report, prompt: Event, since: Sequence[ChangedFile], tried: Sequence[Run], length: int) -> BriefLine:
     by = f"in the person's output of `{clip_line(bare(report.command), _SUBJECT)}`" if report.command else "reported by the person"
     changed = f"; changed since, and not seen to be tried: {names(since, FILES_CITED, parts=_PATH_PARTS)}" if since else ""
     here = f"; `{typed(tried[-1].command)}` went well here, with nothing changed" if tried else ""
     said = " ".join(report.text.split())
-    failure = said if len(said) <= _REPORT else f"{clip(said, _REPORT // 2)} {end_of(said, _REPORT // 2)}"
+    failure = said if len(said) <= length else f"{clip(said, length // 2)} {end_of(said, length // 2)}"
     return cited(BriefPart.FAILED, f"{by}: {failure}{here or changed}", prompt, *(run.event for run in tried[-1:]))
 
 
@@ -477,6 +503,7 @@ def last_stable(done: Sequence[Run], changes: Sequence[ChangedFile], made: Seque
         place=run.place,
         files=_until(changes, run.place),
         commit=next((commit.hash for commit in reversed(made) if commit.place < run.place), ""),
+        committed=_commit_of(run.place, changes, made),
         failing=tuple(typed(failed.command) for failed in open_failures(done[: at + 1]) if failed.is_check and failed is not run),
         tests=bool(tested),
         narrow=narrow,
@@ -484,6 +511,14 @@ def last_stable(done: Sequence[Run], changes: Sequence[ChangedFile], made: Seque
         whole=f"`{typed(of_all.command)}` at {of_all.event.at:%m-%d %H:%M}" if of_all is not None else "",
         whole_evidence=reference(of_all.event) if of_all is not None else "",
     )
+
+
+def _commit_of(place: int, changes: Sequence[ChangedFile], made: Sequence[Commit]) -> Commit | None:
+    """Return the last commit of the state at a place, with no code changed in between: one after it, else one before it."""
+    code = [change.place for change in changes if is_code(change)]
+    after = [each for each in made if each.place > place and not any(place < at < each.place for at in code)]
+    before = [each for each in made if each.place < place and not any(each.place < at < place for at in code)]
+    return next(reversed(after or before), None)
 
 
 def _its_tests_passed(run: Run) -> bool:
@@ -503,13 +538,15 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
         if checks := [run for run in done if run.is_check]:
             yield cited(BriefPart.STABLE, NOTHING_PASSED, checks[-1].event)
         return
-    changed = [file for file in files if file.place > stable.place]
+    of_state = stable.committed
+    changed = [file for file in files if file.place > max(stable.place, of_state.place if of_state is not None else -1)]
     commit = f", after commit {stable.commit[:12]}" if stable.commit else ""
+    if of_state is not None:
+        commit = f", {'committed as' if of_state.place > stable.place else 'at commit'} {of_state.hash[:12]}"
     named = [file for file in stable.files if file.path]
     commands = names([file for file in stable.files if not file.path], 1)
     by_then = " and ".join(filter(None, (counted(len(named), "file") if named else "", commands)))
-    with_files = f"; {by_then} changed by then" if by_then else ""
-    since = f", since then {names(changed, FILES_CITED, parts=_PATH_PARTS)}" if changed else ", nothing since"
+    with_files = f"; {by_then} changed by then" if by_then and of_state is None else ""
     fail_now = {typed(run.command) for run in open_failures(done)}
     failing = next((f"; `{each}` still failed" for each in stable.failing if each in fail_now), "")
     command, said = typed(stable.command), f" ({stable.said})" if 0 < len(stable.said) <= _SAID_OF_TESTS else ""
@@ -520,6 +557,30 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
     )
     if stable.narrow and stable.tests:
         passed += f", a part of the tests; all of them last: {stable.whole}" if stable.whole else ", a part of the tests"
-    text = f"{stable.at:%Y-%m-%d %H:%M}{commit}: {passed}{with_files}{since}{failing}"
-    evidence = (stable.evidence, stable.whole_evidence, *(file.evidence for file in (changed or stable.files)[:1]))
-    yield BriefLine(part=BriefPart.STABLE, text=text, evidence=tuple(dict.fromkeys(filter(None, evidence))))
+    clean = _clean_since(stable, files, done)
+    checked = f"; {' and '.join(f'`{typed(run.command)}`' for run in clean)} went well after that" if clean else ""
+    text, *longer = dict.fromkeys(
+        f"{stable.at:%Y-%m-%d %H:%M}{commit}: {passed}{with_files}"
+        f"{f', since then {names(changed, most, parts=_PATH_PARTS)}' if changed else ', nothing since'}{checked}{failing}"
+        for most in (FILES_CITED, 3 * FILES_CITED)
+    )
+    seen = (reference(run.event) for run in clean)
+    evidence = (stable.evidence, stable.whole_evidence, *(file.evidence for file in (changed or stable.files)[:1]), *seen)
+    known = tuple(dict.fromkeys(filter(None, evidence)))
+    yield BriefLine(part=BriefPart.STABLE, text=text, evidence=known, longer=tuple(longer))
+
+
+def _clean_since(stable: Stable, files: Sequence[ChangedFile], done: Sequence[Run]) -> list[Run]:
+    """Return the last lint and type check that went well after the tests, with no code changed since."""
+    changed = max((file.place for file in files if is_code(file)), default=-1)
+    last: dict[frozenset[str], Run] = {}
+    for run in done:
+        if (
+            run.place > stable.place
+            and run.place >= changed
+            and run.outcome == "ok"
+            and run.kinds
+            and run.kinds <= {"lint", "types"}
+        ):
+            last[run.kinds] = run
+    return list(last.values())[-2:]

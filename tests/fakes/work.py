@@ -58,6 +58,12 @@ class Work:
         self._add(EventType.TOOL_RESULT, "tool", "done", tool="Edit", path=path, status="ok", call=call)
         return self._add(EventType.FILE_ACTION, "tool", text, tool="Edit", path=path, status="ok", call=call)
 
+    def refused(self, path: str, said: str, status: Status) -> "Work":
+        """Add a change of a file that was not made."""
+        call = self._call()
+        self._add(EventType.TOOL_CALL, "assistant", path, tool="Edit", path=path, call=call)
+        return self._add(EventType.TOOL_RESULT, "tool", said, tool="Edit", path=path, status=status, call=call)
+
     def committed(self, hash: str, subject: str) -> "Work":
         return self.ran(f'git commit -am "{subject}"', f"[main {hash}] {subject}\n 1 file changed, 1 insertion(+)")
 

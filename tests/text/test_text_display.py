@@ -53,6 +53,19 @@ class TestGist:
         f"### 2. Open the gates\n\n- Row one first\n- Then the others\n\n## Verification\n\n1. `make test`{' again' * 30}\n2. Look"
     )
 
+    def test_a_list_that_ends_in_a_question_is_about_that_question(self) -> None:
+        items = f"1. The pump stops{' slowly' * 20}\n2. The gates stay open"
+        scenario = f"Take this scenario:\n\n{items}\n\nIt rains. Does the first row drown?"
+
+        assert gist(scenario, 150).startswith('"Take this scenario:": It rains. Does the first row drown? (1) The pump stops')
+
+    def test_a_step_that_names_only_a_file_is_told_by_its_parts_in_bold(self) -> None:
+        changes = "**Change A: Read the pressure twice**\n\n1. Old\n2. New\n\n**Change B: Close the northern valve**\n\nNow."
+        other = f"### File 2: `gate.py`\n\nPaint it.{' Green.' * 60}"
+        plan = f"# Plan: Pump\n\n## Changes\n\n### File 1: `pump.py`\n\n{changes}\n\n{other}"
+
+        assert "Change A: Read the pressure twice; Change B: Close the northern valve" in gist(plan, 300)
+
     def test_a_prompt_that_fits_is_whole(self) -> None:
         assert gist("Water\nthe  pears", 60) == '"Water the pears"'
 

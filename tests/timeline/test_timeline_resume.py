@@ -457,7 +457,7 @@ class TestStable:
             ("a.py", evidence_reference(then.provider, then.session, then.id))
         ]
         assert lines_of(work, BriefPart.STABLE) == [
-            "2026-03-01 09:00, after commit abc1234: `pytest` passed (4 passed); 1 file changed by then, since then b.py, a.py"
+            "2026-03-01 09:00, at commit abc1234: `pytest` passed (4 passed), since then b.py, a.py"
         ]
 
     def test_a_run_that_reported_no_tests_is_no_stable_point(self) -> None:
@@ -753,3 +753,39 @@ def test_a_failure_is_looked_after_no_longer_than_until_it_was_made_up_for() -> 
 
     assert open_failures(done) == []
     assert compared == 200
+
+
+class TestAnswered:
+    def test_the_offer_below_a_heading_that_asks_is_shown_whole(self) -> None:
+        lines = "The pump is old.\n" * 60
+        offered = f"It is slow.\n\n{lines}\n\n## Shall I mend it?\n\n- New seals\n- Old pipes\n\nIt takes an hour."
+
+        (line, *_) = lines_of(Work().said(offered).asked("yes, do it"), BriefPart.DOING)
+
+        assert line == 'asked last: "yes, do it" in answer to: "Shall I mend it? New seals Old pipes It takes an hour."'
+
+    def test_of_a_long_message_its_beginning_and_its_question_are_shown(self) -> None:
+        offered = f"The seals are worn, so the pump leaks.\n\n{'It drips. ' * 120}\n\n{'Slowly. ' * 80}Shall I replace both?"
+
+        (line, *_) = lines_of(Work().said(offered).asked("yes"), BriefPart.DOING)
+
+        assert 'in answer to: "The seals are worn, so the pump leaks. … Slowly.' in line
+        assert line.endswith('Shall I replace both?"')
+
+    def test_a_remark_is_shown_with_the_lines_it_is_about(self) -> None:
+        said = f"All is done.\n\n- The gates are painted{' green' * 60}\n- The northern valve closes in winter\n\n{'Rest. ' * 60}"
+
+        (line, *_) = lines_of(Work().said(said).asked("the northern valve is not what I meant"), BriefPart.DOING)
+
+        assert 'in answer to: "The northern valve closes in winter Rest.' in line
+
+    def test_the_prompt_before_goes_before_an_old_task_and_one_about_something_else_is_left_out(self) -> None:
+        work = Work().asked("Please review this branch carefully").asked(f"The pump logged this: {'tick ' * 300}")
+        work = work.asked("Can we paint them all?").asked("Do the gates need paint?").asked("And the northern one?")
+        work = work.said("Shall I paint the gates?").asked("yes")
+
+        assert [line.partition(":")[0] + line[line.index('"') :][:12] for line in lines_of(work, BriefPart.DOING)[1:]] == [
+            'asked before"And the nor',
+            'asked before"Do the gate',
+            'asked before"The pump lo',
+        ]

@@ -83,6 +83,28 @@ class TestStable:
         assert len(lines_of(work, BriefPart.FAILED)) == 1
         assert lines_of(work.ran("bun run lint", "Checked 9 files", tests="ok"), BriefPart.FAILED) == []
 
+    def test_a_check_that_failed_behind_a_pipe_leaves_its_line_mixed(self) -> None:
+        said = '4 pass\n0 fail\nerror: script "lint" exited with code 1'
+        work = Work().ran("bun run test 2>&1 | tail -5 && bun run lint 2>&1 | tail -3", said, tests="ok")
+
+        (line,) = lines_of(work, BriefPart.STABLE)
+        assert line.endswith("the tests of `bun run test && bun run lint` passed (4 pass), nothing since")
+        assert len(lines_of(work, BriefPart.FAILED)) == 1
+
+    def test_the_commit_of_the_tested_state_is_named_and_what_it_holds_is_not_new(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").ran("pytest", "4 passed", tests="ok").edited(f"{HOME}/CHANGES.md")
+        work = work.committed("abc1234", "Graft").edited(f"{HOME}/b.py").committed("def5678", "Prune")
+
+        assert lines_of(work, BriefPart.STABLE) == [
+            "2026-03-01 09:00, committed as abc1234: `pytest` passed (4 passed), since then b.py"
+        ]
+
+    def test_a_clean_lint_after_the_tests_is_said_until_something_changes(self) -> None:
+        work = Work().ran("pytest", "4 passed", tests="ok").ran("ruff check .", "All checks passed!")
+
+        assert lines_of(work, BriefPart.STABLE)[0].endswith("nothing since; `ruff check .` went well after that")
+        assert "ruff" not in lines_of(work.edited(f"{HOME}/a.py"), BriefPart.STABLE)[0]
+
 
 class TestReported:
     def test_a_failure_that_only_the_person_saw_is_open(self) -> None:
@@ -118,6 +140,14 @@ class TestReported:
         assert lines_of(work, BriefPart.FAILED) == [
             "reported by the person: the tests fail on the server; `make test` went well here, with nothing changed"
         ]
+
+    def test_what_a_program_marked_as_wrong_is_reported_rather_than_that_its_task_failed(self) -> None:
+        pasted = (
+            "❯ mise run licenses\n✗ Found 1 bad license:\n\n  - orchard/pump\n    License: Unknown\n[licenses] ERROR task failed"
+        )
+
+        (line,) = lines_of(Work().asked(pasted), BriefPart.FAILED)
+        assert line == "in the person's output of `mise run licenses`: ✗ Found 1 bad license: - orchard/pump License: Unknown"
 
     def test_a_plan_that_speaks_of_failures_reports_none(self) -> None:
         plan = f"# Plan\n\n## Context\n\nThe pump is broken.\n\n## 1. Mend the pump\n\n{'Slowly. ' * 50}"
@@ -158,3 +188,28 @@ class TestFailed:
 
         (line,) = lines_of(work, BriefPart.FAILED)
         assert line.endswith('; the agent: "The failure is unrelated: main has it as well."')
+
+    def test_a_line_its_program_did_not_understand_is_not_open_once_its_words_went_well(self) -> None:
+        work = Work().ran("rtk bun run test", "error: unrecognized subcommand 'bun'", "failed")
+
+        assert len(lines_of(work, BriefPart.FAILED)) == 1
+        assert lines_of(work.ran("rtk test bun run test", "4 pass", tests="ok"), BriefPart.FAILED) == []
+
+    @pytest.mark.parametrize(
+        ("status", "said", "shown"),
+        [
+            ("failed", "String to replace not found.\nString: a", "failed, and is not applied: String to replace not found."),
+            ("denied", "The person refused.", "was denied by the person"),
+        ],
+    )
+    def test_an_edit_that_was_not_made_is_said_until_it_is(self, status: Status, said: str, shown: str) -> None:
+        work = Work().edited(f"{HOME}/src/a.py").refused(f"{HOME}/src/a.py", said, status)
+
+        assert lines_of(work, BriefPart.FAILED) == [f"the last Edit of src/a.py {shown}"]
+        assert lines_of(work.edited(f"{HOME}/src/a.py"), BriefPart.FAILED) == []
+
+    def test_a_panic_is_reason_enough_without_a_place_in_a_trace(self) -> None:
+        said = f"--- FAIL: TestPump\npanic: no pressure{' at all' * 30}\n/home/ada/orchard/pump.go:9 +0x40\nFAIL"
+        work = Work().ran("make test", said, "failed", tests="failed")
+
+        assert "+0x40" not in lines_of(work, BriefPart.FAILED)[0]
