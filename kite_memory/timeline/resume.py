@@ -159,23 +159,36 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
 def fitted(brief: Brief, *, tokens: int, cost: Callable[[BriefLine], int]) -> tuple[BriefLine, ...]:
     """Return as many lines as fit in ``tokens``, in their order.
 
-    The weightiest of every part goes first, then what failed and what is next, the longer texts, and the others in turn.
+    The weightiest of every part goes first, then more of the first, what failed and what is next, the longer texts, and the others
+    in turn.
     """
     by_part = {part: [line for line in brief.lines if line.part is part] for part in _MATTERS}
     turns = [[lines[turn] for lines in by_part.values() if turn < len(lines)] for turn in range(max(map(len, by_part.values())))]
     failed = by_part[BriefPart.FAILED]
     first = [line for line in turns[0] if line.text != _ANSWERED]
-    urgent = (*first, *failed[:2], *by_part[BriefPart.DOING][1:2], *failed[2:], *by_part[BriefPart.NEXT])
+    urgent = (*failed[:2], *by_part[BriefPart.DOING][1:2], *failed[2:], *by_part[BriefPart.NEXT])
     longer = [(line, replace(line, text=text)) for line in brief.lines for text in line.longer]
+    fuller = [(line, replace(line, text=line.longer[-1])) for line in first[:1] if line.longer]
+    whole_or_shorter = [(line, shown) for line in first for shown in (line, *_without_clauses(line))]
+    shown_first = (*whole_or_shorter, *fuller, *((line, line) for line in urgent))
     kept: dict[BriefLine, BriefLine] = {}
-    for line, shown in (*((line, line) for line in urgent), *longer, *((line, line) for turn in turns for line in turn)):
-        if line in kept and (shown is line or kept[line] is not line):
+    for line, shown in (*shown_first, *longer, *((line, line) for turn in turns for line in turn)):
+        if line in kept and len(shown.text) <= len(kept[line].text):
             continue
-        needed = cost(shown) - (cost(line) if line in kept else 0)
+        needed = cost(shown) - (cost(kept[line]) if line in kept else 0)
         if needed <= tokens:
             tokens -= needed
             kept[line] = shown
     return tuple(kept[line] for line in brief.lines if line in kept)
+
+
+def _without_clauses(line: BriefLine) -> Iterator[BriefLine]:
+    """Yield the line of the last stable point without its last clause, without its last two, and so on."""
+    text = line.text if line.part is BriefPart.STABLE else ""
+    while "; " in text:
+        text = text.rpartition("; ")[0]
+        if text.count("`") % 2 == 0:
+            yield replace(line, text=text, longer=())
 
 
 def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
@@ -232,10 +245,10 @@ def _asked_last(events: Sequence[Event], prompt: Event, before: Event | None, de
     if events[-1].type is EventType.RESUME_POINT and events[-1].status == "interrupted":
         after += "; then interrupted the agent"
     agrees = len(prompt.text.split(None, _AGREES)) < _AGREES and "?" not in prompt.text
-    lengths = (_AGREED_OFFER, _LONG_OFFER) if agrees else (_OFFER,)
+    lengths = (_OFFER, _LONG_OFFER, _AGREED_OFFER) if agrees else (_OFFER,)
     offers = [_in_answer_to(before, prompt, length) for length in lengths]
     asked = _asked("asked last", prompt, offers[0] + after)
-    longer = (*asked.longer, *(asked.text.replace(offers[0], each) for each in offers[1:] if each != offers[0]))
+    longer = (*asked.longer, *dict.fromkeys(asked.text.replace(offers[0], each) for each in offers[1:] if each != offers[0]))
     evidence = cited(BriefPart.DOING, "", *filter(None, (prompt, before)), *decisions[-_DECISIONS:]).evidence
     return replace(asked, longer=longer, evidence=evidence)
 
@@ -257,7 +270,7 @@ def _offer(text: str, prompt: str, length: int) -> str:
         return f"{begins.removesuffix('…')} … {_ending(text, length - len(begins)).removeprefix('…')}"
     wanted = _words(prompt)
     nearest = max(range(len(lines)), key=lambda at: len(wanted & _words(lines[at])), default=0)
-    return clip(" ".join(lines[nearest:]), length)
+    return clip(" ".join(lines[nearest:]), length * 3 // 4)  # a remark needs less than an approval
 
 
 def _lines(text: str) -> list[str]:

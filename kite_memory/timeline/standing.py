@@ -290,19 +290,19 @@ def failed_lines(
     yield from _reported(events, done, made, changes, checks)
     for run in others[: _FAILURES - len(checks)]:
         yield _failed_line(run, done, events, [])
-    yield from _not_applied(events)
+    yield from _not_applied(events, changes)
 
 
-def _not_applied(events: Sequence[Event]) -> Iterator[BriefLine]:
+def _not_applied(events: Sequence[Event], changes: Sequence[ChangedFile]) -> Iterator[BriefLine]:
     """Yield the last changes that a tool could not make, or the person did not let it make, and that were not made since."""
-    made: set[str] = set()
-    for event in reversed(events[-_LATELY_EVENTS:]):
+    since = max(0, len(events) - _LATELY_EVENTS)
+    made = {change.whole: change.place for change in changes if change.place >= since}
+    for place in range(len(events) - 1, since - 1, -1):
+        event = events[place]
         if event.type is EventType.USER_MESSAGE and event.text.strip():
             return
-        if is_change(event):
-            made.add(event.path)
-        elif event.type is EventType.TOOL_RESULT and event.status in ("failed", "denied") and event.tool in _CHANGE_FILES:
-            if event.path and event.path not in made:
+        if event.type is EventType.TOOL_RESULT and event.status in ("failed", "denied") and event.tool in _CHANGE_FILES:
+            if event.path and place > made.get(event.path, -1):
                 how = "was denied by the person" if event.status == "denied" else "failed, and is not applied"
                 said = f": {clip_line(event.text.partition(chr(10))[0], _SUBJECT)}" if event.status == "failed" else ""
                 yield cited(
@@ -310,7 +310,7 @@ def _not_applied(events: Sequence[Event]) -> Iterator[BriefLine]:
                     f"the last {event.tool} of {'/'.join(PurePosixPath(event.path).parts[-_PATH_PARTS:])} {how}{said}",
                     event,
                 )
-            made.add(event.path)
+            made[event.path] = len(events)
 
 
 def _failed_line(run: Run, done: Sequence[Run], events: Sequence[Event], since: Sequence[ChangedFile]) -> BriefLine:
@@ -387,7 +387,8 @@ def _reported(
             mended = any(any(place < change.place <= run.place and is_code(change) for change in changes) for run in tried)
             committed = any(commit.place > place for commit in made) or _merged(report, place, done)
             if not (went_on or mended or committed or _is_seen(report, place, failures)):
-                yield _reported_line(report, prompt, since, tried, _REPORT if prompt is not prompts[-1][1] else _REPORT // 2)
+                is_shown = prompt is prompts[-1][1] and len(prompt.text) <= _A_REPORT and not report.command
+                yield _reported_line(report, prompt, since, tried, _REPORT // 2 if is_shown else _REPORT)
             return
         if is_content(prompt.text):
             return
@@ -548,7 +549,7 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
     by_then = " and ".join(filter(None, (counted(len(named), "file") if named else "", commands)))
     with_files = f"; {by_then} changed by then" if by_then and of_state is None else ""
     fail_now = {typed(run.command) for run in open_failures(done)}
-    failing = next((f"; `{each}` still failed" for each in stable.failing if each in fail_now), "")
+    failing = next((f"; `{clip_line(each, _SAID_OF_TESTS)}` still failed" for each in stable.failing if each in fail_now), "")
     command, said = typed(stable.command), f" ({stable.said})" if 0 < len(stable.said) <= _SAID_OF_TESTS else ""
     passed = (
         f"{'the tests of ' if stable.mixed else ''}`{command}` passed{said}"

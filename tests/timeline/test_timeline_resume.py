@@ -11,7 +11,7 @@ from kite_memory.extensions.contract.extractor_contract import SESSION, START, e
 from kite_memory.model.event import EventType, Status, evidence_reference
 from kite_memory.timeline.resume import Brief, brief, fitted, together
 from kite_memory.timeline.runs import open_failures, runs
-from kite_memory.timeline.standing import BriefPart
+from kite_memory.timeline.standing import BriefLine, BriefPart
 from tests.fakes.work import Work, session
 
 HOME = "/home/ada/orchard"
@@ -637,7 +637,11 @@ def test_what_is_reported_fits_and_the_weightiest_of_each_part_goes_first(room: 
     kept = fitted(chosen, tokens=room, cost=lambda line: len(line.text))
 
     assert sum(len(line.text) for line in kept) <= room
-    assert [line for line in chosen.lines if line in kept] == list(kept)
+    assert [line.part for line in chosen.lines if any(_is_of(line, each) for each in kept)] == [line.part for line in kept]
+
+
+def _is_of(line: BriefLine, shown: BriefLine) -> bool:
+    return (line.part, line.evidence) == (shown.part, shown.evidence) and line.text.startswith(shown.text)
 
 
 def test_of_a_long_plan_the_goal_and_the_steps_are_named_in_as_many_words_as_there_is_room_for() -> None:
@@ -789,3 +793,13 @@ class TestAnswered:
             'asked before"Do the gate',
             'asked before"The pump lo',
         ]
+
+
+def test_a_first_line_that_does_not_fit_is_shown_without_its_last_clauses() -> None:
+    work = Work().asked("Graft it").edited(f"{HOME}/a.py").ran("pytest", "4 passed", tests="ok").ran("ruff check .")
+    stable = next(line for line in of(work).lines if line.part is BriefPart.STABLE)
+    only = replace(of(work), lines=(stable,))
+
+    (kept,) = fitted(only, tokens=len(stable.text) - 1, cost=lambda line: len(line.text))
+
+    assert kept.text == "2026-03-01 09:00: `pytest` passed (4 passed); 1 file changed by then, nothing since"
