@@ -123,6 +123,7 @@ _FOLDERS = lazy_regex(r"(?<![\w./:])(?:[\w@.-]{1,60}/){1,12}(?=[\w@.-]{1,80}\.\w
 _LINES = lazy_regex(r"\s?\((?:lines?|around|~)\b[^()\n]{0,40}\)", re.IGNORECASE)
 _STEPS = 8
 _LEAST_STEP = 36
+_FEW_WORDS = 20
 _GOAL_LENGTH = 240
 _TITLE = 160
 _AT_THE_TOP = 600
@@ -175,9 +176,16 @@ def _outlined(found: Outline, length: int) -> str:
     shown: list[str] = []
     for at, step in enumerate(found.steps[:most]):
         left = room - sum(len(each) + 6 for each in shown)
-        shown.append(f"({at + 1}) {clip_line(step, max(_LEAST_STEP, left // (most - at) - 6))}")
+        shown.append(f"({at + 1}) {_clipped_step(step, max(_LEAST_STEP, left // (most - at) - 6))}")
     more = f" and {len(found.steps) - most} more" if len(found.steps) > most else ""
     return f"{head} {'; '.join(shown)}{more}".strip()
+
+
+def _clipped_step(step: str, length: int) -> str:
+    """Return the step, without what follows its name if only a few words of that would be shown."""
+    name = step[:length].rpartition(": ")[0]
+    is_enough = len(name.split()) > 3 and length - len(name) < _FEW_WORDS
+    return name if len(step) > length and is_enough else clip_line(step, length)
 
 
 @lru_cache(maxsize=8)

@@ -213,7 +213,7 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     plan = next((event for event in reversed(requests) if event.tool == PLANNING or len(event.text) >= _A_TASK), None)
     before = [event for event in list(earlier.values())[: -_PROMPTS - 1 : -1] if event is not plan]
     plans = [event for event in (plan,) if event is not None]
-    for event in (*plans, *before) if offered is None else (*before, *plans):
+    for event in (*plans, *before) if offered is None and plan is not None and plan.tool == PLANNING else (*before, *plans):
         yield _asked("asked before", event)
     now = [event for event in (*prompts[-1:], *requests[-1:], offered) if event is not None]
     for event in requests[:1]:

@@ -66,6 +66,11 @@ class TestGist:
 
         assert "Change A: Read the pressure twice; Change B: Close the northern valve" in gist(plan, 300)
 
+    def test_of_a_step_its_name_is_shown_rather_than_two_words_more(self) -> None:
+        rows = "".join(f"\n\n### {at}. Water the northern row {at}\n\nOpen its gate and wait.{' Wait.' * 20}" for at in range(1, 6))
+
+        assert "(1) Water the northern row 1; (2)" in gist(f"# Plan: Water\n\n## Changes{rows}", 200)
+
     def test_a_prompt_that_fits_is_whole(self) -> None:
         assert gist("Water\nthe  pears", 60) == '"Water the pears"'
 

@@ -783,6 +783,13 @@ class TestAnswered:
 
         assert 'in answer to: "The northern valve closes in winter Rest.' in line
 
+    def test_the_prompt_before_goes_before_a_long_paste(self) -> None:
+        work = Work().asked("Water the pears").asked(f"The pump logged this: {'tick ' * 300}").asked("Now mend both of its seals")
+
+        (_, second, *_) = lines_of(work.asked(f"Then paint the gates{' and the doors' * 20}"), BriefPart.DOING)
+
+        assert second == 'asked before: "Now mend both of its seals"'
+
     def test_the_prompt_before_goes_before_an_old_task_and_one_about_something_else_is_left_out(self) -> None:
         work = Work().asked("Please review this branch carefully").asked(f"The pump logged this: {'tick ' * 300}")
         work = work.asked("Can we paint them all?").asked("Do the gates need paint?").asked("And the northern one?")
