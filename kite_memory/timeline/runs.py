@@ -99,7 +99,7 @@ _WRONG_CALL = lazy_regex(
     r"|\bunexpected argument\b|[Mm]issing script:|Script not found",
     re.IGNORECASE,
 )
-_EXITED = lazy_regex(r"\bexit(?:ed)?(?: with)?(?: code| status)?:? [1-9]\d{0,2}\b|^make(?:\[\d+\])?: \*\*\* ", re.MULTILINE)
+_EXITED = lazy_regex(r"\bexit(?:ed)?(?: with)?(?: code| status):? [1-9]\d{0,2}\b|^make(?:\[\d+\])?: \*\*\* ", re.MULTILINE)
 _SILENCE = timedelta(hours=3)
 _AT_THE_END = 400
 _HEAD = 4_000
@@ -234,8 +234,9 @@ def _run(parts: _RunParts, cwd: str) -> Run | None:
         outcome = "ok" if any(each.status == "ok" for each in results) else "unknown"
     if outcome == "ok" and parts.tests is None and not went_well(parts.command, event.text):
         outcome = "unknown"
-    if outcome == "ok" and tested == "ok" and len(checks) > 1 and any(_EXITED.search(each.text[-_AT_THE_END:]) for each in results):
-        outcome = "failed"  # a pipe hid it
+    may_hide = tested == "ok" and len(checks) > 1 and _ending(parts.command) != "reported"
+    if outcome == "ok" and may_hide and any(_EXITED.search(each.text[-_AT_THE_END:]) for each in results):
+        outcome = "failed"
     if event.status != "failed" and outcome == "failed":
         event = next((each for each in results if each.status == "failed"), event)
     root, folder = _gone_to(parts.command, cwd)

@@ -208,6 +208,14 @@ class TestFailed:
         assert lines_of(work, BriefPart.FAILED) == [f"the last Edit of src/a.py {shown}"]
         assert lines_of(work.edited(f"{HOME}/src/a.py"), BriefPart.FAILED) == []
 
+    def test_a_failure_whose_mend_the_person_denied_stays_open(self) -> None:
+        work = Work().ran("make test", "1 failed", "failed", tests="failed").said("It is the valve.")
+
+        assert lines_of(work.refused(f"{HOME}/src/valve.go", "The person refused.", "denied"), BriefPart.FAILED) == [
+            "`make test` failed: 1 failed",
+            "the last Edit of src/valve.go was denied by the person",
+        ]
+
     def test_a_panic_is_reason_enough_without_a_place_in_a_trace(self) -> None:
         said = f"--- FAIL: TestPump\npanic: no pressure{' at all' * 30}\n/home/ada/orchard/pump.go:9 +0x40\nFAIL"
         work = Work().ran("make test", said, "failed", tests="failed")
