@@ -290,19 +290,28 @@ def failed_lines(
     yield from _reported(events, done, made, changes, checks)
     for run in others[: _FAILURES - len(checks)]:
         yield _failed_line(run, done, events, [])
-    yield from _not_applied(events, changes)
+    yield from _not_applied(events, done, made, changes)
 
 
-def _not_applied(events: Sequence[Event], changes: Sequence[ChangedFile]) -> Iterator[BriefLine]:
-    """Yield the last changes that a tool could not make, or the person did not let it make, and that were not made since."""
-    since = max(0, len(events) - _LATELY_EVENTS)
-    made = {change.whole: change.place for change in changes if change.place >= since}
+def _not_applied(
+    events: Sequence[Event], done: Sequence[Run], made: Sequence[Commit], changes: Sequence[ChangedFile]
+) -> Iterator[BriefLine]:
+    """Yield the last changes that a tool could not make, or the person did not let it make, and that were not made since.
+
+    One is no longer missed after a commit, a check that went well, or a command that may have changed any file.
+    """
+    checked = (run.place for run in done if run.is_check and run.outcome == "ok")
+    went_on = max(
+        (*checked, *(commit.place for commit in made), *(change.place for change in changes if not change.path)), default=-1
+    )
+    since = max(went_on + 1, len(events) - _LATELY_EVENTS)
+    known = {change.whole: change.place for change in changes if change.place >= since}
     for place in range(len(events) - 1, since - 1, -1):
         event = events[place]
         if event.type is EventType.USER_MESSAGE and event.text.strip():
             return
-        if event.type is EventType.TOOL_RESULT and event.status in ("failed", "denied") and event.tool in _CHANGE_FILES:
-            if event.path and place > made.get(event.path, -1):
+        if event.type is EventType.TOOL_RESULT and event.tool in _CHANGE_FILES:
+            if event.status in ("failed", "denied") and event.path and place > known.get(event.path, -1):
                 how = "was denied by the person" if event.status == "denied" else "failed, and is not applied"
                 said = f": {clip_line(event.text.partition(chr(10))[0], _SUBJECT)}" if event.status == "failed" else ""
                 yield cited(
@@ -310,7 +319,7 @@ def _not_applied(events: Sequence[Event], changes: Sequence[ChangedFile]) -> Ite
                     f"the last {event.tool} of {'/'.join(PurePosixPath(event.path).parts[-_PATH_PARTS:])} {how}{said}",
                     event,
                 )
-            made[event.path] = len(events)
+            known[event.path] = len(events)
 
 
 def _failed_line(run: Run, done: Sequence[Run], events: Sequence[Event], since: Sequence[ChangedFile]) -> BriefLine:

@@ -208,6 +208,15 @@ class TestFailed:
         assert lines_of(work, BriefPart.FAILED) == [f"the last Edit of src/a.py {shown}"]
         assert lines_of(work.edited(f"{HOME}/src/a.py"), BriefPart.FAILED) == []
 
+    @pytest.mark.parametrize(
+        ("command", "said"),
+        [("make lint:fix", "Fixed 2 files."), ("make test", "4 passed"), ('git commit -am "Mend"', "[main abc1234] Mend")],
+    )
+    def test_an_edit_that_was_not_made_is_no_longer_missed_once_the_agent_went_on(self, command: str, said: str) -> None:
+        work = Work().refused(f"{HOME}/src/a.py", "String to replace not found.", "failed").ran(command, said)
+
+        assert lines_of(work, BriefPart.FAILED) == []
+
     def test_a_failure_whose_mend_the_person_denied_stays_open(self) -> None:
         work = Work().ran("make test", "1 failed", "failed", tests="failed").said("It is the valve.")
 
