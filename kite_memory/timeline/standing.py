@@ -312,7 +312,7 @@ def _not_applied(
             return
         if event.type is EventType.TOOL_RESULT and event.tool in _CHANGE_FILES:
             if event.status in ("failed", "denied") and event.path and place > known.get(event.path, -1):
-                how = "was denied by the person" if event.status == "denied" else "failed, and is not applied"
+                how = "was denied" if event.status == "denied" else "failed, and is not applied"
                 said = f": {clip_line(event.text.partition(chr(10))[0], _SUBJECT)}" if event.status == "failed" else ""
                 yield cited(
                     BriefPart.FAILED,
@@ -526,8 +526,9 @@ def last_stable(done: Sequence[Run], changes: Sequence[ChangedFile], made: Seque
 def _commit_of(place: int, changes: Sequence[ChangedFile], made: Sequence[Commit]) -> Commit | None:
     """Return the last commit of the state at a place, with no code changed in between: one after it, else one before it."""
     code = [change.place for change in changes if is_code(change)]
-    after = [each for each in made if each.place > place and not any(place < at < each.place for at in code)]
-    before = [each for each in made if each.place < place and not any(each.place < at < place for at in code)]
+    earlier, later = max((at for at in code if at <= place), default=-1), min((at for at in code if at > place), default=None)
+    after = [each for each in made if each.place > place and (later is None or each.place < later)]
+    before = [each for each in made if earlier <= each.place < place]
     return next(reversed(after or before), None)
 
 

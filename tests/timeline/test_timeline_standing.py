@@ -199,7 +199,7 @@ class TestFailed:
         ("status", "said", "shown"),
         [
             ("failed", "String to replace not found.\nString: a", "failed, and is not applied: String to replace not found."),
-            ("denied", "The person refused.", "was denied by the person"),
+            ("denied", "The person refused.", "was denied"),
         ],
     )
     def test_an_edit_that_was_not_made_is_said_until_it_is(self, status: Status, said: str, shown: str) -> None:
@@ -222,7 +222,7 @@ class TestFailed:
 
         assert lines_of(work.refused(f"{HOME}/src/valve.go", "The person refused.", "denied"), BriefPart.FAILED) == [
             "`make test` failed: 1 failed",
-            "the last Edit of src/valve.go was denied by the person",
+            "the last Edit of src/valve.go was denied",
         ]
 
     def test_a_panic_is_reason_enough_without_a_place_in_a_trace(self) -> None:
