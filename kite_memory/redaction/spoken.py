@@ -481,7 +481,7 @@ _STATED_ABROAD = re.compile(
     + rb":?[ \t]{1,3}|\xf0{1,4}[: \t]{0,3}))"
     + _STATED_VALUE
 )
-_STATED_BESIDE = re.compile(rb"[ \t]{0,2}" + _STATED_VALUE)
+_STATED_BESIDE = re.compile(rb"[ \t]?" + _STATED_VALUE)
 """A word right behind a label, in a sentence with a user's name."""
 _ENDING = re.compile(rb"[ \t]{0,3}(?:\r?\n|\r?\Z|\||\*/|[#;](?=[ ]))")
 _WORD_AT_END = re.compile(
@@ -516,8 +516,12 @@ def _stated(
             return
         if not setting and not language and not _WORD_AT_END.search(before[-48:]):
             return
+        if not found["sign"].strip() and b"  " in before.strip():
+            return  # a row of names in columns
     first, last = found.span("value")
     last -= len(raw[first:last]) - len(raw[first:last].rstrip(b".:!"))
+    if small[first:last].endswith(b"." + small[start:at]):
+        return  # `self.password = self.account.password`
     if found.re is _STATED_ABROAD and found["is"] in _ENGLISH_COPULAS:
         language = ""  # a label with another meaning in English
     if states(raw[first:last], language):

@@ -97,7 +97,7 @@ class TestClaudeCode:
             assert blocks(server.requests)
             assert [each["head"] if "head" in each else each["prompt"] for each in given] == [ASKS]
         doctor = machine.kmem("doctor")
-        assert "wired twice" in doctor.out + doctor.err
+        assert "installed twice" in doctor.out + doctor.err
         again = machine.kmem("hooks", "install", "--yes")
         assert "the plugin runs the hooks" in again.err
         assert "hook_client.py" not in settings.read_text()
