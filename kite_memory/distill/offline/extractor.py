@@ -320,8 +320,7 @@ def _explained(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[Offlin
             continue
         if _OF_THEMSELVES.match(sentence) or cues.recommends.search(sentence):
             continue
-        about = not _names(asked).isdisjoint(_names(sentence)) or CODE.search(sentence) is not None
-        if about and len(stems(sentence)) >= _FEWEST_OF_A_CAUSE:
+        if len(stems(sentence)) >= _FEWEST_OF_A_CAUSE:
             yield _cause(turn, _messages(turn)[-1], sentence, " ".join(said[at : at + 2]))
             return
 
