@@ -209,28 +209,14 @@ class Files:
         except OSError:
             return False
 
-    def fill(self, path: str, data: bytes, *, sync: bool = True) -> Filled:
-        """Write the content of ``path`` to a temporary file beside it and sync it to disk; without ``sync``, see `syncing`."""
+    def fill(self, path: str, data: bytes) -> Filled:
+        """Write the content of ``path`` to a temporary file beside it and sync it to disk."""
         parent, _ = _split(path)
         with self._failing_as_ours(), self.folder(parent, make=True) as folder:
-            temporary, stamp = self._fill(folder, data, folder.vault_mode & 0o666, sync=sync)
-            if sync:
-                self._step("sync the folder")
-                folder.sync()
-        return Filled(path=path, temporary=f"{parent}/{temporary}" if parent else temporary, stamp=stamp)
-
-    @contextlib.contextmanager
-    def syncing(self, filled: Filled) -> Iterator[None]:
-        """Sync a temporary file and its name to disk while the caller waits for another file: both take as long as one."""
-        parent, name = _split(filled.temporary)
-        with self._failing_as_ours(), self.folder(parent) as folder:
-            self._step("sync the file")
+            temporary, stamp = self._fill(folder, data, folder.vault_mode & 0o666)
             self._step("sync the folder")
-            try:
-                with _syncing(folder, name, named=True):
-                    yield
-            except FileNotFoundError as error:
-                raise VaultReadOnly(f"{filled.path} was cleared away while it was written", hint="try again") from error
+            folder.sync()
+        return Filled(path=path, temporary=f"{parent}/{temporary}" if parent else temporary, stamp=stamp)
 
     def fill_all(self, contents: Sequence[tuple[str, bytes]]) -> list[Filled | None]:
         """Write the content of each path to a temporary file beside it; ``None`` for one that cannot be written.
@@ -305,10 +291,8 @@ class Files:
             if stat.S_ISREG(found.st_mode) and not found.st_size:
                 folder.unlink(name)
 
-    def replace(self, path: str, data: bytes, *, expected: str, beforehand: Callable[[], None] | None = None) -> Stamp | None:
+    def replace(self, path: str, data: bytes, *, expected: str) -> Stamp | None:
         """Replace the file whose digest is ``expected`` by ``data``. Returns ``None`` where it is another by now, and leaves it.
-
-        ``beforehand`` is done before that, while the new file is synced to disk.
 
         The new file is exchanged with the old one. If what comes back is not what was expected, somebody saved in between: they are
         exchanged again, until the name holds the newest that somebody else wrote. Where the file system cannot exchange files, the
@@ -320,17 +304,10 @@ class Files:
                 mode = stat.S_IMODE(folder.stat(name).st_mode) & 0o777
             except FileNotFoundError:
                 return None
-            temporary, stamp = self._fill(folder, data, mode, sync=beforehand is None)
+            temporary, stamp = self._fill(folder, data, mode)
             new = digest(data)
             swap = f"{OWN_PREFIX}swap-{new[:32]}-{expected[:32]}-{secrets.token_hex(6)}"
             try:
-                if beforehand is not None:
-                    self._step("sync the file")
-                    try:
-                        with _syncing(folder, temporary):
-                            beforehand()
-                    except FileNotFoundError:  # removed by a cleaning program
-                        return None
                 self._step("name the swap")
                 try:
                     when_not_in_use(lambda: folder.rename(temporary, swap))
@@ -489,25 +466,6 @@ def no_vault(root: Path) -> VaultMissing:
 def _split(path: str) -> tuple[str, str]:
     *parents, name = parts_of(path)
     return "/".join(parents), name
-
-
-@contextlib.contextmanager
-def _syncing(folder: Folder, name: str, *, named: bool = False) -> Iterator[None]:
-    """Sync a file to disk, with ``named`` its name too, in another thread."""
-
-    def sync() -> None:
-        descriptor = folder.open(name, os.O_WRONLY)
-        try:
-            sync_file(descriptor)
-        finally:
-            os.close(descriptor)
-        if named:
-            folder.sync()
-
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(sync)
-        yield
-        waiting.result()
 
 
 def _synced(folder: Folder, names: Sequence[str]) -> list[bool]:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import PurePosixPath
 
 from kite_memory.errors import KiteError
@@ -171,7 +170,7 @@ class Writer:
         text = render(note)
         if len(text) > MAX_NOTE_BYTES // 4:
             raise _not_a_note(note, "too large")
-        filled = self._files.fill(note.path, text.encode(), sync=False)
+        filled = self._files.fill(note.path, text.encode())
         written = _parsed_or_not(text, note.path, filled.stamp.mtime_ns)
         if isinstance(written, UnreadableNote):
             self._files.discard(filled.temporary)
@@ -180,7 +179,7 @@ class Writer:
             id=note.id, doing="create", path=note.path, temporary=filled.temporary, title=note.title, project=note.project
         )
         try:
-            with self._files.syncing(filled), self._ledger.changing():
+            with self._ledger.changing():
                 self._ledger.bodies.wrote(note.id, digest(body_of(text)))
                 self._ledger.intend(intent)
             self._files.publish(filled)
@@ -361,10 +360,9 @@ class Writer:
                 return AlreadyWritten(id=known.id, path=known.path)
             if self._files.is_protected(known.path):
                 return LeftAlone(id=known.id, path=known.path, because="it is write-protected")
-            beforehand = None
             if (body := body_of(new)) != body_of(text) and (ours or self.is_ours(known.id, text)):
-                beforehand = partial(self._ledger.bodies.wrote, known.id, digest(body))
-            stamp = self._files.replace(known.path, new.encode(), expected=digest(content.data), beforehand=beforehand)
+                self._ledger.bodies.wrote(known.id, digest(body))
+            stamp = self._files.replace(known.path, new.encode(), expected=digest(content.data))
             if stamp is not None:
                 written = _parsed(new, known.path, stamp.mtime_ns)
                 with self._ledger.changing(lasting=False):  # if it is lost, a comparison reads the file again

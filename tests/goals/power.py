@@ -113,22 +113,6 @@ def named(names: Mapping[str, int | None], operations: list[Naming]) -> dict[str
     return there
 
 
-_UNFINISHED = re.compile(r"^(\d+) +(.*?) *<unfinished \.\.\.>$")
-_RESUMED = re.compile(r"^(\d+) +<\.\.\. \w+ resumed>(.*)$")
-
-
-def whole_calls(lines: list[str]) -> Iterator[str]:
-    """Join the two lines of a call that another thread's came between, at the place where it ended."""
-    begun: dict[str, str] = {}
-    for line in lines:
-        if found := _UNFINISHED.match(line):
-            begun[found[1]] = found[2]
-        elif (found := _RESUMED.match(line)) and found[1] in begun:
-            yield f"{found[1]} {begun.pop(found[1])}{found[2]}"
-        else:
-            yield line
-
-
 class Disk:
     """Follows the calls one by one; `after_the_cut` says what could be found on it now."""
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.counts import how_many
 from tests.e2e.kmem import PROJECT
-from tests.goals.power import CALLS, Disk, Loss, whole_calls
+from tests.goals.power import CALLS, Disk, Loss
 from tests.goals.writing import prepare, untrue
 from tests.vault.building import MEMORY_DISK
 
@@ -46,7 +46,7 @@ def recorded() -> Iterator[tuple[Path, Path, list[str], set[str]]]:
     assert done.returncode == 0, done.stderr
     assert "refused" not in done.stderr, done.stderr
     shutil.copytree(home, root / "after")
-    yield home, before, list(whole_calls(trace.read_text().splitlines())), tokens
+    yield home, before, trace.read_text().splitlines(), tokens
     shutil.rmtree(root)
 
 
