@@ -147,7 +147,7 @@ class _Section:
 
 
 def gist(prompt: str, length: int) -> str:
-    """Return a prompt in about ``length`` characters: whole if it is short enough, else what it is about and what is to be done."""
+    """Return a prompt in about ``length`` characters: whole if it is short enough, else its subject and what is to be done."""
     flat = " ".join(_HEADING_SIGN.sub("", prompt[: 4 * length + 4_000]).split())
     if len(flat) <= length:
         return f'"{flat}"'

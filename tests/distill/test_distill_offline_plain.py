@@ -511,7 +511,7 @@ NOTHING_CAME_OF_IT: list[tuple[str, str, str]] = [
         "The route of the export page is registered before the guard in `routes.ts`. The page should now load from the menu.",
     ),
     (
-        "tells what to do by hand",
+        "instructs the person",
         "the export page shows an error: unknown element date-filter",
         "The error occurs because `DateFilter` is not declared in the module. Let's fix the module by adding it to `declarations`.",
     ),

@@ -264,7 +264,7 @@ def _draft(
 
 
 def _quoted(request: Event | None) -> str:
-    """Return a short request in quotation marks; what is settled or found seldom says what it is about."""
+    """Return a short request in quotation marks; what is settled or found seldom names its subject."""
     return f"“{one_line(said_by_person(request))}”" if request is not None and len(request.text) <= _REQUEST else ""
 
 
