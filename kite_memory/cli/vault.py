@@ -273,7 +273,9 @@ def export(
 
     file = out or named
     if file is None or (out is not None and named is not None):
-        raise UsageError("name the file to write" if file is None else "two files are named", hint="as in: kmem export --out memory.zip")
+        raise UsageError(
+            "name the file to write" if file is None else "two files are named", hint="as in: kmem export --out memory.zip"
+        )
     html = html or file.suffix == ".html"
     if html and str(file) == "-":
         raise UsageError("a page goes into a file", hint="as in: kmem export --html --out memory.html")
