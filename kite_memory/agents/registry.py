@@ -397,8 +397,8 @@ CURSOR_HOOKS = HookDialect(
     name="cursor",
     title="Cursor",
     file="hooks.json",
-    events=("sessionStart", "beforeSubmitPrompt"),
-    note="before version 3.20 Cursor passes on what it is given at a session's start alone",
+    events=("sessionStart", "beforeSubmitPrompt", "postToolUse"),
+    note="before version 3.20 the answer to a prompt comes with the first tool's result",
     flat=True,
 )
 

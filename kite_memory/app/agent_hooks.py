@@ -45,7 +45,6 @@ _TWICE_SECONDS = 2.0
 
 _CLAUDE_CODE = "claude-code"
 _CLINE = "cline"
-_BY_ITS_HOOK = "hook"
 _TURN_TOKENS = 1600
 _START_TOKENS = 360
 _LAST_WORK_LINES = 2
@@ -85,7 +84,7 @@ task and that of its first prompt would both answer.
 
 _ACTS = frozenset(
     {
-        *("Bash", "PowerShell", "shell", "local_shell", "exec_command", "unified_exec", "run_shell_command"),
+        *("Bash", "PowerShell", "Shell", "shell", "local_shell", "exec_command", "unified_exec", "run_shell_command"),
         *("Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "replace", "write_file"),
         *("execute_command", "run_commands", "write_to_file", "replace_in_file", "editor"),
     }
@@ -163,6 +162,7 @@ class HookHandler:
         self._answered: OrderedDict[bytes, float] = OrderedDict()
         self._took: OrderedDict[str, float] = OrderedDict()
         self._heard: OrderedDict[str, str] = OrderedDict()
+        self._waiting: OrderedDict[str, HookContext | None] = OrderedDict()
 
     def close(self) -> None:
         if self._judges is not None:
@@ -237,9 +237,8 @@ class HookHandler:
                 text = self._started(context, delivery) if agent not in _STARTS_WITH_A_PROMPT else ""
             case "UserPromptSubmit":
                 began = self._monotonic()
+                self._hold(context, held=not call.takes_context)
                 text = self._prompted(context, delivery) if call.takes_context else ""
-                if call.takes_context and agent == _CLINE:
-                    self._hear(context.session, _BY_ITS_HOOK)
                 self._log_time(context.session, self._monotonic() - began)
                 if context.typed:  # last: the agent waits
                     self._capture(context.typed, agent=agent, session=context.session, project=context.project)
@@ -247,8 +246,8 @@ class HookHandler:
                 self._end_turn(context.session)
                 return ""
             case event if event in _REACHES_THE_MODEL.get(agent, _REACHES_ANY_MODEL):
-                unheard = self._unheard_prompt(context) if agent == _CLINE else None
-                said = self._prompted(unheard, delivery) if unheard is not None else ""
+                waiting = self._waiting_prompt(context)
+                said = self._prompted(waiting, delivery) if waiting is not None else ""
                 text = "\n".join(filter(None, (said, self._acted(context, delivery))))
             case _:
                 return ""
@@ -394,17 +393,32 @@ class HookHandler:
         opening = self._opening(context, delivery) if self._take_unopened(session) else ""
         return "\n".join(filter(None, (opening, self._ruling(session, delivery), self._advice(context, delivery))))
 
-    def _unheard_prompt(self, context: HookContext) -> HookContext | None:
-        """Return the prompt that the agent is working on, once for each, if it ran no hook for it or would have dropped the answer.
+    def _hold(self, context: HookContext, *, held: bool) -> None:
+        """Note that the session's prompts reach us, and keep one whose answer the agent would drop until a tool has ended."""
+        with self._lock:
+            self._waiting.pop(context.session, None)
+            self._waiting[context.session] = context if held else None
+            while len(self._waiting) > _MOST_TURNS:
+                self._waiting.popitem(last=False)
 
-        Cline's command line tool runs none, and writes the first prompt to its transcript only when the first tool has ended. So
-        what opens a session is given with the first tool's result, and what answers the prompt with the second.
+    def _waiting_prompt(self, context: HookContext) -> HookContext | None:
+        """Return the prompt that the agent is working on, once, if it could not be answered when it was sent."""
+        session = context.session
+        with self._lock:
+            if session in self._waiting:
+                waiting, self._waiting[session] = self._waiting[session], None
+                return waiting
+        return self._unheard_prompt(context) if context.agent == _CLINE and session else None
+
+    def _unheard_prompt(self, context: HookContext) -> HookContext | None:
+        """Return the prompt that Cline's command line tool is working on, once; it runs no hook for a prompt.
+
+        It writes the first one to its transcript only when the first tool has ended. So what opens a session is given with the
+        first tool's result, and what answers the prompt with the second.
         """
         session = context.session
         with self._lock:
             heard = self._heard.get(session)
-        if not session or heard == _BY_ITS_HOOK:
-            return None
         try:
             events = self._timeline.events.last(context.agent, session, _FIRST_EVENTS)
             is_new = heard is None and not self._recall.memory.report.times(session, "prompt")
@@ -414,20 +428,16 @@ class HookHandler:
         if is_new and len(asked) <= 1:
             self._open_later(session)
         last = asked[-1].id if asked else ""
-        self._hear(session, last)
+        with self._lock:
+            self._heard.pop(session, None)
+            self._heard[session] = last
+            while len(self._heard) > _MOST_TURNS:
+                self._heard.popitem(last=False)
         return (
             None
             if last in ("", heard)
             else HookContext(replace(context.call, prompt=asked[-1].text), context.agent, self._timeline)
         )
-
-    def _hear(self, session: str, prompt: str) -> None:
-        """Remember the last prompt of a session that was answered beside a tool; empty before the first is known."""
-        with self._lock:
-            self._heard.pop(session, None)
-            self._heard[session] = prompt
-            while len(self._heard) > _MOST_TURNS:
-                self._heard.popitem(last=False)
 
     def _ruling(self, session: str, delivery: Delivery, *, within: float = 0.0) -> str:
         """Return the block of notes that the judge found. If its delivery is lost, it is given with the next tool's result."""

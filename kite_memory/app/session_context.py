@@ -47,6 +47,7 @@ _SAME = {
     "AfterTool": "PostToolUse",
     "sessionStart": "SessionStart",
     "beforeSubmitPrompt": "UserPromptSubmit",
+    "postToolUse": "PostToolUse",
 }
 """Gemini CLI's and Cursor's names of events and their names in Claude Code, which the other agents use."""
 

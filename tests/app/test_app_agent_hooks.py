@@ -870,6 +870,23 @@ class TestOtherAgents:
         assert hook_answer(handler, "beforeSubmitPrompt", "cursor", cursor_version="3.19.0", prompt=ASKS) == ""
         assert parts.recall.asked is None
 
+    def test_what_an_older_cursor_would_drop_comes_with_the_first_tool(self, parts: HookParts) -> None:
+        parts.recall.sure = Injection(block="a sure note", hits=(), reason="sure", tokens=10)
+        handler = parts.handler("off")
+        hook_answer(handler, "beforeSubmitPrompt", "cursor", cursor_version="3.19.0", prompt=ASKS)
+
+        first, second = (hook_answer(handler, "postToolUse", "cursor", cursor_version="3.19.0", **call("Shell")) for _ in range(2))
+
+        assert json.loads(first) == {"additional_context": "a sure note"}
+        assert second == ""
+
+    def test_a_newer_cursor_is_not_answered_twice(self, parts: HookParts) -> None:
+        parts.recall.sure = Injection(block="a sure note", hits=(), reason="sure", tokens=10)
+        handler = parts.handler("off")
+        hook_answer(handler, "beforeSubmitPrompt", "cursor", cursor_version="3.20.0", prompt=ASKS)
+
+        assert hook_answer(handler, "postToolUse", "cursor", cursor_version="3.20.0", **call("Shell")) == ""
+
     def test_claudes_hooks_are_silent_when_cursor_runs_them_too(self, parts: HookParts) -> None:
         parts.recall.sure = Injection(block="a sure note", hits=(), reason="sure", tokens=10)
 
