@@ -9,6 +9,7 @@ from datetime import datetime
 from kite_memory.model.event import PLANNING, Event, EventType, Session, opens_turn
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip, clip_line, end_of, gist, outline
+from kite_memory.timeline.failures import failed_lines
 from kite_memory.timeline.runs import Commit, Run, bare, commits, last_branch, runs
 from kite_memory.timeline.standing import (
     BriefLine,
@@ -18,7 +19,6 @@ from kite_memory.timeline.standing import (
     all_changes,
     cited,
     cited_files,
-    failed_lines,
     inside,
     last_changes,
     last_stable,
