@@ -2,26 +2,31 @@
 
 import heapq
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
+from pathlib import PurePath
 
 from kite_memory.model.event import PLANNING, Event, EventType, Session, opens_turn
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip, clip_line, end_of, gist, outline
-from kite_memory.timeline.failures import failed_lines
-from kite_memory.timeline.runs import Commit, Run, bare, commits, last_branch, runs
+from kite_memory.timeline.failures import failed_lines, kinds_in
+from kite_memory.timeline.runs import Run, bare, commits, last_branch, runs
 from kite_memory.timeline.standing import (
     BriefLine,
     BriefPart,
     ChangedFile,
     Stable,
     all_changes,
+    changed_lines,
+    changes_files,
     cited,
-    cited_files,
+    code_since,
     inside,
     last_changes,
     last_stable,
+    planned_checks,
     stable_lines,
     typed,
     verify_lines,
@@ -63,6 +68,14 @@ _STEPS, _STEP, _CHECK = 3, 60, 80
 _OFFER, _AGREED_OFFER, _LONG_OFFER, _AT = 320, 480, 800, 280
 _ANSWER, _QUESTION = 160, 70
 _RECAP_PROMPTS = 4
+_DONE = 3
+_ARGUMENT = lazy_regex(r"\A\w{1,30}: ")
+_SHOWN_OTHERWISE = frozenset({"Read", "Edit", "MultiEdit", "Write", "read_file", "write_to_file", "apply_diff", "apply_patch"})
+_LOOKS = lazy_regex(r"(?:.{1,60}__)?(?:grep|glob|search|list|find|ls|web|read|get|fetch)", re.IGNORECASE)
+_REPLACES = lazy_regex(r"^old_string: (.{0,2000}?)\nnew_string: (.{0,2000})", re.DOTALL | re.MULTILINE)
+_STEP_LEFT = 90
+_FILE_NAMED = lazy_regex(r"[\w./@-]{1,120}\.[A-Za-z]\w{0,5}\b")
+_LONG_FOLDER = lazy_regex(r"(?<![\w.~])/(?:[\w.@~+-]{1,80}/){2,}")
 _ENDED = {"ok": "went well", "failed": "failed"}
 _MESSAGES_BACK = 3
 _QUESTION_END = 400
@@ -136,13 +149,15 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
     changes = all_changes(everything, done, session.cwd)
     files = last_changes(changes)
     stable = last_stable(done, changes, made)
+    failed = tuple(failed_lines(everything, done, made, changes))
+    settled = stable is not None and not failed and not code_since(files, since=stable.place)
     lines = (
         *_doing(events),
-        *_next(events),
-        *_changed(files, made),
-        *failed_lines(everything, done, made, changes),
+        *_next(events, done, files, settled=settled),
+        *changed_lines(files, made),
+        *failed,
         *verify_lines(files, done, stable),
-        *_planned_checks(everything, done),
+        *planned_checks(everything, done),
         *stable_lines(stable, files, done),
         *_open(events),
     )
@@ -342,17 +357,19 @@ def _says_what_is_next(text: str) -> bool:
     return is_heading or bool(_ANNOUNCES.search(text[:_READ].strip()) or _SAYS_IT_WILL.match(_last_sentence(text)))
 
 
-def _next(events: Sequence[Event]) -> Iterator[BriefLine]:
-    """Yield the agent's own list, what was in progress at the end, and the remaining work named in its last messages.
+def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedFile], *, settled: bool) -> Iterator[BriefLine]:
+    """Yield the agent's own list or the steps of the plan, what was in progress, and the work named in the agent's last messages.
 
     A list that is older than the last prompt may be about something else, so what was in progress goes before it.
     """
-    listed = list(_listed(events))
-    at_hand = list(_in_hand(events)) if listed else [*_in_hand(events), *_done_last(events)]
+    listed = list(_listed(events, done))
+    at_hand = [*_in_hand(events, settled=settled), *(() if listed else _done_last(events))]
     asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
     changed = max((event.at for event in events if event.tool in TOOLS), default=None)
     stale = asked is not None and changed is not None and asked.at > changed
     yield from (*at_hand, *listed) if stale else (*listed, *at_hand)
+    if not listed:
+        yield from _steps_left(events, files)
     messages = [event for event in events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
     for event in reversed(messages[-_MESSAGES_BACK:]):
         if found := _TO_DO.search(event.text[:_READ]):
@@ -364,35 +381,125 @@ def _next(events: Sequence[Event]) -> Iterator[BriefLine]:
         yield cited(BriefPart.NEXT, _ANSWERED, messages[-1])
 
 
-def _listed(events: Sequence[Event]) -> Iterator[BriefLine]:
+def _steps_left(events: Sequence[Event], files: Sequence[ChangedFile]) -> Iterator[BriefLine]:
+    """Yield the steps of the plan in hand that name a file not changed since, and those after the last that does not."""
+    asked = next((event for event in reversed(events) if opens_turn(event)), None)
+    found = outline(asked.text) if asked is not None and len(asked.text) >= _A_TASK else None
+    if asked is None or found is None:
+        return
+    changed = {PurePath(file.path).name.lower() for file in files if file.path and file.at >= asked.at}
+    named = [{PurePath(name).name.lower() for name in _FILE_NAMED.findall(step)} for step in found.steps]
+    begun = max((at for at, names in enumerate(named) if names & changed), default=None)
+    if begun is None:
+        return
+    left = [
+        f"({at + 1}) {clip_line(step, _STEP_LEFT)}"
+        for at, (step, names) in enumerate(zip(found.steps, named, strict=True))
+        if (names and not names & changed) or at > begun
+    ]
+    if left:
+        more = f" and {len(left) - _STEPS} more" if len(left) > _STEPS else ""
+        yield cited(BriefPart.NEXT, f"left of the plan, by the files changed so far: {'; '.join(left[:_STEPS])}{more}", asked)
+
+
+def _listed(events: Sequence[Event], runs_done: Sequence[Run]) -> Iterator[BriefLine]:
     listed = todos(events)
     last = next((event for event in reversed(events) if event.tool in TOOLS and event.type is EventType.TOOL_CALL), None)
     if listed is not None and last is not None and listed.open:
         asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
         stale = f" (last changed {listed.at:%m-%d %H:%M})" if asked is not None and asked.at > listed.at else ""
+        tried = [run for run in runs_done if run.event.at >= listed.at and run.is_check and run.outcome != "unknown"]
         names = "; ".join(
-            f"{'in hand: ' if item.standing == 'in_progress' else ''}{clip_line(item.text, _ITEM)}" for item in listed.open[:_ITEMS]
+            f"{'in hand: ' if item.standing == 'in_progress' else ''}{clip_line(item.text, _ITEM)}{_gone_well(item.text, tried)}"
+            for item in listed.open[:_ITEMS]
         )
         more = f" and {len(listed.open) - _ITEMS} more" if len(listed.open) > _ITEMS else ""
         done = len(listed.items) - len(listed.open)
         yield cited(BriefPart.NEXT, f"open on the agent's list, {done} of {len(listed.items)} done{stale}: {names}{more}", last)
 
 
-def _in_hand(events: Sequence[Event]) -> Iterator[BriefLine]:
-    """Yield what the agent had announced and what it had begun."""
+def _gone_well(item: str, tried: Sequence[Run]) -> str:
+    """Return that the last run of the kind of check that an item of a list names went well."""
+    checks = [run for run in tried if not changes_files(run)]
+    last = {kind: next((run for run in reversed(checks) if kind in run.kinds), None) for kind in sorted(kinds_in(item))}
+    well = [run for run in last.values() if run is not None and run.outcome == "ok"]
+    if not well or len(well) < len(last):
+        return ""
+    return f" ({' and '.join(dict.fromkeys(f'`{clip_line(typed(run.command), _STEP)}`' for run in well))} went well since)"
+
+
+def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
+    """Yield what the agent had announced and what it had begun. ``settled`` means that all was tested, and nothing fails."""
     answered = {event.call for event in events if event.call and event.type not in (EventType.TOOL_CALL, EventType.COMMAND)}
     begun = next((event for event in reversed(events[-_UNANSWERED:]) if event.call and event.call not in answered), None)
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
     if said is not None and _announces(events, said):
-        since = [run for run in runs(events[events.index(said) :]) if run.purposes and run.outcome != "unknown"]
-        if not any("git commit" in run.purposes for run in since):
-            then = ", ".join(f"`{clip_line(bare(run.command), _STEP)}` {_ENDED[run.outcome]}" for run in since[-_STEPS:])
+        after = events[events.index(said) :]
+        if not any("git commit" in run.purposes for run in runs(after) if run.outcome != "unknown"):
+            then = ", ".join(list(_done_since([event for event in after if begun is None or event.call != begun.call]))[-_DONE:])
+            if settled and kinds_in(said.text) <= {kind for run in runs(after) if run.outcome == "ok" for kind in run.kinds}:
+                then += "; what was done is then to be reported" if any(run.is_check for run in runs(after)) else ""
             yield cited(
                 BriefPart.NEXT, f'the agent was at: "{_ending(said.text, _AT)}"{f"; since then {then}" if then else ""}', said
             )
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
-        what = clip_line(bare(begun.command) or begun.path or begun.text, _COMMAND)
-        yield cited(BriefPart.NEXT, f"begun, and no result was seen: {begun.tool}{f' `{what}`' if what else ''}", begun)
+        what = _input(begun)
+        yield cited(BriefPart.NEXT, f"begun, and no result was seen: {begun.tool}{f' {what}' if what else ''}", begun)
+
+
+def _input(call: Event) -> str:
+    """Return what a call is to do: its command, its file with what is replaced by what, or its arguments."""
+    if call.command:
+        return f"`{clip_line(bare(call.command), _COMMAND)}`"
+    name = inside(call.path, "") if call.path else ""
+    text = "" if call.text == call.path else call.text
+    if replaced := _REPLACES.search(text[:_READ]):
+        before, after = _difference(replaced[1], replaced[2])
+        everywhere = "all " if "replace_all: true" in text[:_READ] else ""
+        return f"{name}, {everywhere}`{clip_line(before, _COMMAND)}` to `{clip_line(after, _COMMAND)}`".removeprefix(", ")
+    shown = _argument(text) if _LOOKS.match(call.tool) else text
+    return ": ".join(filter(None, (name, clip_line(shown, _COMMAND))))
+
+
+def _difference(before: str, after: str) -> tuple[str, str]:
+    """Return the lines from the first that differs."""
+    ours, theirs = before.strip().splitlines(), after.strip().splitlines()
+    same = next((at for at, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), min(len(ours), len(theirs)))
+    return " ".join(ours[same:]), " ".join(theirs[same:])
+
+
+def _done_since(events: Sequence[Event]) -> Iterator[str]:
+    """Yield what was done, in order: the files read and changed, and the commands with how they ended."""
+    ended = {run.event.call: run for run in runs(events) if run.event.call}
+    for action, group in groupby(_steps_of(events, ended), key=lambda step: step[0]):
+        names = list(dict.fromkeys(name for _, name in group))
+        yield f"{action} {', '.join(names[-_STEPS:])}" if action else ", ".join(names[-_DONE:])
+
+
+def _short(command: str) -> str:
+    """Return a command without the folders of its files."""
+    return clip_line(_LONG_FOLDER.sub("…/", bare(command)), _STEP)
+
+
+def _argument(text: str) -> str:
+    """Return the first argument of a call, without its name."""
+    first = text.partition("\n")[0]
+    return _ARGUMENT.sub("", first, count=1)
+
+
+def _steps_of(events: Sequence[Event], ended: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
+    shown: set[str] = set()
+    for event in events:
+        if event.type is EventType.FILE_ACTION and event.path and event.status != "failed":
+            yield event.text.partition(",")[0].strip()[:20] or "changed", inside(event.path, "")
+        elif (run := ended.get(event.call)) is not None and event.call not in shown:
+            shown.add(event.call)
+            if run.outcome != "unknown" and run.purposes:
+                yield "", f"`{_short(run.command)}` {_ENDED[run.outcome]}"
+            elif run.command:
+                yield "looked with", f"`{_short(run.command)}`{' (failed)' if run.outcome == 'failed' else ''}"
+        elif event.type is EventType.TOOL_CALL and event.text and event.tool not in _SHOWN_OTHERWISE | TOOLS:
+            yield "looked with" if _LOOKS.match(event.tool) else "called", f"{event.tool} {clip_line(_argument(event.text), _STEP)}"
 
 
 def _done_last(events: Sequence[Event]) -> Iterator[BriefLine]:
@@ -413,40 +520,6 @@ def _done_last(events: Sequence[Event]) -> Iterator[BriefLine]:
             else clip_line(f"{done.text.partition(',')[0]} {inside(done.path, '')}", 2 * _STEP)
         )
         yield cited(BriefPart.NEXT, f"left before an answer to what was asked last; done last: {what}", done)
-
-
-def _planned_checks(events: Sequence[Event], done: Sequence[Run]) -> Iterator[BriefLine]:
-    """Yield how the last prompt, a plan, is to be verified, until something has been run that tests."""
-    asked = max((place for place, event in enumerate(events) if opens_turn(event)), default=None)
-    if asked is None or any(run.is_check and run.place > asked for run in done):
-        return
-    found = outline(events[asked].text) if len(events[asked].text) >= _ASKED else None
-    if found is not None and found.checks:
-        checks = "; ".join(clip_line(check, _CHECK) for check in found.checks[:_STEPS])
-        yield cited(BriefPart.VERIFY, f"as the plan says: {checks}", events[asked])
-
-
-def _changed(files: Sequence[ChangedFile], made: Sequence[Commit]) -> Iterator[BriefLine]:
-    committed = made[-1].place if made else -1
-    since = [file for file in files if file.place > committed]
-    when = " since the last commit" if made else ""
-    for action, some in _by_action([file for file in since if file.path]):
-        yield cited_files(BriefPart.CHANGED, f"{action}{when}", some)
-    if by_commands := [file for file in since if not file.path]:
-        yield cited_files(BriefPart.CHANGED, f"files changed by commands{when}", by_commands)
-    if made:
-        yield cited(
-            BriefPart.CHANGED, f"committed last: {clip_line(made[-1].subject, _SUBJECT)} ({made[-1].hash[:12]})", made[-1].event
-        )
-        if before := [file for file in files if file.place <= committed and file.path]:
-            yield cited_files(BriefPart.CHANGED, "changed up to that commit", before)
-
-
-def _by_action(files: Sequence[ChangedFile]) -> list[tuple[str, list[ChangedFile]]]:
-    grouped: dict[str, list[ChangedFile]] = {}
-    for file in files:
-        grouped.setdefault(file.action, []).append(file)
-    return list(grouped.items())
 
 
 def _open(events: Sequence[Event]) -> Iterator[BriefLine]:

@@ -11,9 +11,9 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePosixPath, PureWindowsPath
 
-from kite_memory.model.event import Event, EventType, evidence_reference
+from kite_memory.model.event import Event, EventType, evidence_reference, opens_turn
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import clip_line, counted
+from kite_memory.text.display import clip_line, counted, outline
 from kite_memory.text.shell import Write, writes
 from kite_memory.timeline.runs import Commit, Run, bare, is_wider, makes_up, open_failures, passed_of
 
@@ -225,6 +225,12 @@ _CHECKS = 3
 _NOT_LONG_AGO = 100
 """Number of runs: a check that was last made before them may belong to another task."""
 _SAID_OF_TESTS = 40
+_INLINE = lazy_regex(r"\b(?:python[\d.]*|node|perl|ruby|deno|php)\s+(?:-\w{0,4}[cer]\b|--eval\b|-\s)|<<|\s-i\b")
+"""A program that is given in the line, not in a file."""
+_LONG_PLAN = 220
+_EXECUTES = lazy_regex(
+    r"\b(?:python[\d.]*|py|node|deno|bun|tsx|ts-node|ruby|perl|php|bash|zsh|sh|pwsh|powershell|go run|java|Rscript)\b|\./"
+)
 
 
 def verify_lines(files: Sequence[ChangedFile], done: Sequence[Run], stable: Stable | None) -> Iterator[BriefLine]:
@@ -257,8 +263,17 @@ def verify_lines(files: Sequence[ChangedFile], done: Sequence[Run], stable: Stab
         yield cited(
             BriefPart.VERIFY, f"run {commands} again: files changed since the last stable point", *(run.event for run in again)
         )
-    if not any(run.is_check for run in done) and (named := [file for file in code if file.path]):
+    untried = [file for file in code if file.path and _ran_itself(file, done) is None]
+    if not any(run.is_check for run in done) and (named := untried):
         yield cited_files(BriefPart.VERIFY, "nothing has been run that tests", named, most=FILES_CITED, parts=PATH_PARTS)
+
+
+def _ran_itself(file: ChangedFile, done: Sequence[Run]) -> Run | None:
+    """Return the last run of the file itself since it was changed, such as of a script, if it went well."""
+    name = re.compile(rf"(?<![\w.-]){re.escape(PurePosixPath(file.path).name)}(?![\w.-])")
+    since = (run for run in reversed(done) if run.place > file.place and run.outcome == "ok")
+    executes = (run for run in since if run.purposes and _EXECUTES.search(run.command) and not _INLINE.search(run.command))
+    return next((run for run in executes if name.search(run.command)), None)
 
 
 def _says_it_too(later: Run, run: Run) -> bool:
@@ -328,7 +343,17 @@ def code_since(files: Sequence[ChangedFile], *, since: int) -> list[ChangedFile]
 
 def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequence[Run]) -> Iterator[BriefLine]:
     if stable is None:
-        if checks := [run for run in done if run.is_check]:
+        ran = max(
+            (run for file in files if file.path and (run := _ran_itself(file, done))), key=lambda run: run.place, default=None
+        )
+        checks = [run for run in done if run.is_check]
+        if ran is not None:
+            yield cited(
+                BriefPart.STABLE,
+                f"{NOTHING_PASSED}; `{typed(ran.command)}` ran without an error {ran.event.at:%m-%d %H:%M}",
+                ran.event,
+            )
+        elif checks:
             yield cited(BriefPart.STABLE, NOTHING_PASSED, checks[-1].event)
         return
     of_state = stable.committed
@@ -363,6 +388,11 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
     yield BriefLine(part=BriefPart.STABLE, text=text, evidence=known, longer=tuple(longer))
 
 
+def changes_files(run: Run) -> bool:
+    """Return whether a run was to change what it checks, such as a formatter."""
+    return any(write.formats for write in writes(run.command))
+
+
 def _clean_since(stable: Stable, files: Sequence[ChangedFile], done: Sequence[Run]) -> list[Run]:
     """Return the last lint and type check that went well after the tests, with no code changed since."""
     changed = max((file.place for file in files if is_code(file)), default=-1)
@@ -372,8 +402,43 @@ def _clean_since(stable: Stable, files: Sequence[ChangedFile], done: Sequence[Ru
             run.place > stable.place
             and run.place >= changed
             and run.outcome == "ok"
+            and not changes_files(run)
             and run.kinds
             and run.kinds <= {"lint", "types"}
         ):
             last[run.kinds] = run
     return list(last.values())[-2:]
+
+
+def changed_lines(files: Sequence[ChangedFile], made: Sequence[Commit]) -> Iterator[BriefLine]:
+    committed = made[-1].place if made else -1
+    since = [file for file in files if file.place > committed]
+    when = " since the last commit" if made else ""
+    for action, some in _by_action([file for file in since if file.path]):
+        yield cited_files(BriefPart.CHANGED, f"{action}{when}", some)
+    if by_commands := [file for file in since if not file.path]:
+        yield cited_files(BriefPart.CHANGED, f"files changed by commands{when}", by_commands)
+    if made:
+        yield cited(
+            BriefPart.CHANGED, f"committed last: {clip_line(made[-1].subject, SUBJECT)} ({made[-1].hash[:12]})", made[-1].event
+        )
+        if before := [file for file in files if file.place <= committed and file.path]:
+            yield cited_files(BriefPart.CHANGED, "changed up to that commit", before)
+
+
+def _by_action(files: Sequence[ChangedFile]) -> list[tuple[str, list[ChangedFile]]]:
+    grouped: dict[str, list[ChangedFile]] = {}
+    for file in files:
+        grouped.setdefault(file.action, []).append(file)
+    return list(grouped.items())
+
+
+def planned_checks(events: Sequence[Event], done: Sequence[Run]) -> Iterator[BriefLine]:
+    """Yield how the last prompt, a plan, is to be verified, until something has been run that tests."""
+    asked = max((place for place, event in enumerate(events) if opens_turn(event)), default=None)
+    if asked is None or any(run.is_check and run.place > asked for run in done):
+        return
+    found = outline(events[asked].text) if len(events[asked].text) >= _LONG_PLAN else None
+    if found is not None and found.checks:
+        checks = "; ".join(clip_line(check, SUBJECT) for check in found.checks[:_CHECKS])
+        yield cited(BriefPart.VERIFY, f"as the plan says: {checks}", events[asked])

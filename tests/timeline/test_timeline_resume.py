@@ -107,12 +107,14 @@ class TestNext:
         work = Work().asked("Graft").said("It builds. Now let me prune the quince, and add a stake.").ran("ls")
         asking = Work().asked("Graft").said("It builds. Let me know what to prune.")
 
-        assert lines_of(work, BriefPart.NEXT) == ['the agent was at: "It builds. Now let me prune the quince, and add a stake."']
+        assert lines_of(work, BriefPart.NEXT) == [
+            'the agent was at: "It builds. Now let me prune the quince, and add a stake."; since then looked with `ls`'
+        ]
         assert lines_of(asking, BriefPart.NEXT) == ["the agent had answered, and the person is next"]
 
     def test_a_message_in_the_middle_of_a_turn_says_what_the_agent_was_at(self) -> None:
         assert lines_of(Work().asked("Graft").said("The stock is too thin.").ran("ls"), BriefPart.NEXT) == [
-            'the agent was at: "The stock is too thin."'
+            'the agent was at: "The stock is too thin."; since then looked with `ls`'
         ]
 
     def test_a_call_that_says_nothing_of_itself_is_named_by_its_tool(self) -> None:
@@ -137,8 +139,57 @@ class TestNext:
 
     def test_a_call_without_a_result_was_begun(self) -> None:
         assert lines_of(Work().asked("Graft").called("WebSearch", "which stock"), BriefPart.NEXT) == [
-            "begun, and no result was seen: WebSearch `which stock`"
+            "begun, and no result was seen: WebSearch which stock"
         ]
+
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("old_string: a\nreach = 2\nnew_string: a\nreach = 3", "Edit pear.py, `reach = 2` to `reach = 3`"),
+            ("replace_all: true\nold_string: pear\nnew_string: quince", "Edit pear.py, all `pear` to `quince`"),
+        ],
+    )
+    def test_of_an_edit_that_was_begun_the_change_is_said(self, text: str, shown: str) -> None:
+        work = Work().asked("Graft").called("Edit", text, f"{HOME}/pear.py")
+
+        assert lines_of(work, BriefPart.NEXT) == [f"begun, and no result was seen: {shown}"]
+
+    def test_a_search_that_was_begun_is_named_by_what_it_looks_for(self) -> None:
+        work = Work().asked("Graft").called("Grep", "pattern: graft|stake\noutput_mode: content")
+
+        assert lines_of(work, BriefPart.NEXT) == ["begun, and no result was seen: Grep graft|stake"]
+
+    def test_what_the_agent_looked_at_since_is_named_without_folders(self) -> None:
+        work = Work().asked("Graft").said("Now let me see how the stake is tied.").read(f"{HOME}/src/stake.py")
+        work = work.ran(f"grep -n tie {HOME}/src/rope.py").edited(f"{HOME}/src/rope.py")
+
+        assert lines_of(work, BriefPart.NEXT) == [
+            'the agent was at: "Now let me see how the stake is tied."; since then read stake.py,'
+            " looked with `grep -n tie …/rope.py`, edited rope.py"
+        ]
+
+    def test_a_check_in_hand_that_went_well_since_is_said_to(self) -> None:
+        work = Work().asked("Graft").called("TodoWrite", "todos:\n[x] Graft\n[>] Run the tests and lint")
+        work = work.ran("pytest", "4 passed", tests="ok").ran("ruff check . --fix", "Fixed 2 files.")
+
+        assert lines_of(work, BriefPart.NEXT)[0].endswith("in hand: Run the tests and lint")
+        assert lines_of(work.ran("ruff check .", "All checks passed!"), BriefPart.NEXT)[0].endswith(
+            "in hand: Run the tests and lint (`ruff check .` and `pytest` went well since)"
+        )
+
+    def test_once_all_that_was_announced_went_well_it_is_to_be_reported(self) -> None:
+        work = Work().asked("Graft").edited(f"{HOME}/pear.py").said("Now run the tests:").ran("pytest", "4 passed", tests="ok")
+        more = Work().asked("Graft").edited(f"{HOME}/pear.py").said("Now tests and lint:").ran("pytest", "4 passed", tests="ok")
+
+        assert lines_of(work, BriefPart.NEXT)[0].endswith("`pytest` went well; what was done is then to be reported")
+        assert lines_of(more, BriefPart.NEXT)[0].endswith("`pytest` went well")
+
+    def test_the_steps_of_a_plan_that_name_a_file_not_changed_yet_are_left(self) -> None:
+        steps = "".join(f"## {at}. Prune `{name}.py`\n\n{'Slowly and with care. ' * 20}\n\n" for at, name in enumerate("abcd", 1))
+        work = Work().asked(f"# Plan: Prune the orchard\n\n{steps}").edited(f"{HOME}/a.py").edited(f"{HOME}/c.py")
+
+        assert "left of the plan, by the files changed so far: (2) Prune b.py" in lines_of(work, BriefPart.NEXT)[-1]
+        assert "(4) Prune d.py" in lines_of(work, BriefPart.NEXT)[-1]
 
     def test_what_was_left_on_the_way_says_what_was_done_last(self) -> None:
         assert lines_of(Work().asked("commit").ran("git status"), BriefPart.NEXT) == [
