@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from kite_memory.model.event import Event, EventType
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip, clip_line, end_of, outline
-from kite_memory.text.error_signature import Report, first_failure, is_content, reported
+from kite_memory.text.error_signature import Report, first_failure, is_content, reported, signatures
 from kite_memory.timeline.runs import Commit, Run, bare, failing_part, makes_up, only_looks, open_failures, purposes_of
 from kite_memory.timeline.standing import (
     FILES_CITED,
@@ -62,7 +62,12 @@ _BUG_FOUND = lazy_regex(
 _NAMED_BELOW = "(fail) "
 _ABOVE = 1_500
 _FRAME_LINE = lazy_regex(r"(?: FIXABLE)?\s{0,4}[━═─]{3,}.{0,200}")
-_EXIT_CODE = lazy_regex(r"\A(?:Exit code|exit status) \d{1,3}\s{1,3}")
+_EXIT_CODE = lazy_regex(r"\A(?:Exit code|exit status) \d{1,3}(?:\s{1,3}|\Z)")
+_NOT_THERE = lazy_regex(
+    r"(?:no such file or directory|command not found): (\S{1,200})"
+    r"|(\S{1,200}): (?:no such file or directory|(?:command )?not found)$",
+    re.IGNORECASE,
+)
 _AT_THE_END = 6
 """Number of events."""
 _GOES_ON = lazy_regex(r" (?:Let me|Let['’]s|I['’]ll|Now I|I will|I need to)\b.*")
@@ -130,17 +135,18 @@ def failed_lines(
     lately = done[-_LATELY].place if len(done) >= _LATELY else 0
     checks = sorted(
         (run for run in failures if run.is_check and (run.failure or not run.failed_elsewhere)),
-        key=lambda run: "tests" not in run.kinds,
+        key=lambda run: (run.was_called_wrongly, "tests" not in run.kinds),
     )
-    at_the_end = (run for run in reversed(done) if run.outcome != "unknown" and run.place >= len(events) - _AT_THE_END)
-    last = next(at_the_end, None)
+    last = next((run for run in reversed(done) if run.outcome != "unknown" and run.place >= len(events) - _AT_THE_END), None)
     others = [run for run in failures if not run.is_check and run.place >= lately and run.failure and not _is_answered(run, events)]
+    others = [run for run in others if not _found_elsewhere(run, events)]
     files = last_changes(changes)
     lines = [_failed_line(run, done, events, code_since(files, since=run.place)) for run in checks[:_FAILURES]]
     if refused is not None:
         lines.insert(0, _refused_line(refused, events))
+    seen_at = max((run.place for run in (refused, *checks[:1]) if run is not None), default=-1)
     lines += _reported(events, done, made, changes, checks)
-    if found is not None and lines and '; the agent: "' not in lines[0].text:
+    if found is not None and lines and events.index(found[0]) > seen_at and '; the agent: "' not in lines[0].text:
         verdict = f'{lines[0].text}; the agent: "{found[1]}"'
         lines[0] = replace(lines[0], text=verdict, evidence=tuple(dict.fromkeys((*lines[0].evidence, reference(found[0])))))
     elif found is not None and not lines and _BUG_FOUND.search(found[0].text) and not _changed_since(found[0], events):
@@ -161,6 +167,15 @@ def _last_line(run: Run, events: Sequence[Event]) -> Iterator[BriefLine]:
         yield cited(
             BriefPart.FAILED, f"the last command, `{typed(run.command)}`, failed: {clip_line(why or said, _FAILURE)}", run.event
         )
+
+
+def _found_elsewhere(run: Run, events: Sequence[Event]) -> bool:
+    """Return whether a program that was not where it was looked for was called at another place since."""
+    absent = _NOT_THERE.search(run.failure)
+    path = (absent[1] or absent[2]) if absent is not None else ""
+    name = f"/{PurePosixPath(path).name}"
+    later = (event.command.split(" ", 1)[0] for event in events[run.place + 1 :] if event.type is EventType.COMMAND)
+    return bool(path) and any(program.endswith(name) and program != path for program in later)
 
 
 def _is_answered(run: Run, events: Sequence[Event]) -> bool:
@@ -252,7 +267,7 @@ def _not_applied(
 
 
 def _failed_line(run: Run, done: Sequence[Run], events: Sequence[Event], since: Sequence[ChangedFile]) -> BriefLine:
-    because = f": {why}" if (why := _why(run, done)) else ""
+    because = f": {why}{_further(run)}" if (why := _why(run, done)) else ""
     parts = (each for each in reversed(done) if each.place > run.place and each.outcome == "ok" and _part_of(each, run))
     later = next(parts, None)
     partly = f" (only `{typed(later.command)}` has gone well since)" if later else ""
@@ -276,6 +291,18 @@ def _why(run: Run, done: Sequence[Run]) -> str:
     if (not said or said in summary) and (placed := _placed(run.said) or _placed_elsewhere(run, done)):
         said = "" if "panic: " in summary and not _SAYS_WHY.search(placed) else clip_line(placed, _FAILURE)
     return "; ".join(part for part in (summary, "" if said in summary else said) if part)
+
+
+def _further(run: Run) -> str:
+    """Return the second of several failures that a checker or compiler printed, and how many more there are."""
+    if run.tested == "failed" or not run.is_check:
+        return ""
+    by_signature = {signatures(line)[:1]: said for line in run.said.split("\n") if (said := first_failure(line))}
+    found = [said for said in by_signature.values() if not _EXIT_CODE.match(said)]
+    if len(found) < 2:
+        return ""
+    more = f" and {len(found) - 2} more" if len(found) > 2 else ""
+    return f"; {clip_line(found[1], SUBJECT)}{more}"
 
 
 def _nearest_failure(run: Run) -> str:

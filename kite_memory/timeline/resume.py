@@ -2,7 +2,7 @@
 
 import heapq
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -14,6 +14,7 @@ from kite_memory.text.display import clip, clip_line, end_of, gist, outline
 from kite_memory.timeline.failures import failed_lines, kinds_in
 from kite_memory.timeline.runs import Run, bare, commits, last_branch, runs
 from kite_memory.timeline.standing import (
+    ANSWERED,
     BriefLine,
     BriefPart,
     ChangedFile,
@@ -49,17 +50,9 @@ class Brief:
     stable: Stable | None
 
 
-_MATTERS = (
-    BriefPart.DOING,
-    BriefPart.NEXT,
-    BriefPart.FAILED,
-    BriefPart.STABLE,
-    BriefPart.VERIFY,
-    BriefPart.CHANGED,
-    BriefPart.OPEN,
-)
-"""The order of parts where there is little room."""
 _PROMPTS = 2
+_PLAN_WITHIN = 2
+"""Number of prompts: an older plan is not what a prompt that answers the agent is about."""
 _DECISIONS = 2
 _LATELY = 25
 _SAID, _ASKED, _LONGER, _COMMAND, _SUBJECT = 240, 220, (900, 640, 460, 390, 320), 100, 80
@@ -69,6 +62,11 @@ _OFFER, _AGREED_OFFER, _LONG_OFFER, _AT = 320, 480, 800, 280
 _ANSWER, _QUESTION = 160, 70
 _RECAP_PROMPTS = 4
 _DONE = 3
+_INPUTS = (0, 100, 60)
+_LONG_AGO = 10
+_READ_FOR_IT = 5
+"""Number of calls after which a message no longer says what is being done."""
+_TO_REPORT = "; what was done is then to be reported"
 _ARGUMENT = lazy_regex(r"\A\w{1,30}: ")
 _SHOWN_OTHERWISE = frozenset({"Read", "Edit", "MultiEdit", "Write", "read_file", "write_to_file", "apply_diff", "apply_patch"})
 _LOOKS = lazy_regex(r"(?:.{1,60}__)?(?:grep|glob|search|list|find|ls|web|read|get|fetch)", re.IGNORECASE)
@@ -80,8 +78,6 @@ _ENDED = {"ok": "went well", "failed": "failed"}
 _MESSAGES_BACK = 3
 _QUESTION_END = 400
 _READ = 4_000
-_ANSWERED = "the agent had answered, and the person is next"
-"""Goes after all that is urgent."""
 _ON_THE_WAY = frozenset({EventType.TOOL_RESULT, EventType.FILE_ACTION, EventType.TEST_RESULT, EventType.ERROR, EventType.COMMAND})
 _UNANSWERED = 6
 """Number of events: a call without a result further from the end was lost, not left unfinished."""
@@ -171,41 +167,6 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
     )
 
 
-def fitted(brief: Brief, *, tokens: int, cost: Callable[[BriefLine], int]) -> tuple[BriefLine, ...]:
-    """Return as many lines as fit in ``tokens``, in their order.
-
-    The weightiest of every part goes first, then more of the first, what failed and what is next, the longer texts, and the others
-    in turn.
-    """
-    by_part = {part: [line for line in brief.lines if line.part is part] for part in _MATTERS}
-    turns = [[lines[turn] for lines in by_part.values() if turn < len(lines)] for turn in range(max(map(len, by_part.values())))]
-    failed = by_part[BriefPart.FAILED]
-    first = [line for line in turns[0] if line.text != _ANSWERED]
-    urgent = (*failed[:2], *by_part[BriefPart.DOING][1:2], *failed[2:], *by_part[BriefPart.NEXT])
-    longer = [(line, replace(line, text=text)) for line in brief.lines for text in line.longer]
-    fuller = [(line, replace(line, text=line.longer[-1])) for line in first[:1] if line.longer]
-    whole_or_shorter = [(line, shown) for line in first for shown in (line, *_without_clauses(line))]
-    shown_first = (*whole_or_shorter, *fuller, *((line, line) for line in urgent))
-    kept: dict[BriefLine, BriefLine] = {}
-    for line, shown in (*shown_first, *longer, *((line, line) for turn in turns for line in turn)):
-        if line in kept and len(shown.text) <= len(kept[line].text):
-            continue
-        needed = cost(shown) - (cost(kept[line]) if line in kept else 0)
-        if needed <= tokens:
-            tokens -= needed
-            kept[line] = shown
-    return tuple(kept[line] for line in brief.lines if line in kept)
-
-
-def _without_clauses(line: BriefLine) -> Iterator[BriefLine]:
-    """Yield the line of the last stable point without its last clause, without its last two, and so on."""
-    text = line.text if line.part is BriefPart.STABLE else ""
-    while "; " in text:
-        text = text.rpartition("; ")[0]
-        if text.count("`") % 2 == 0:
-            yield replace(line, text=text, longer=())
-
-
 def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     prompts = [event for event in events if (event.type is EventType.USER_MESSAGE or opens_turn(event)) and event.text.strip()]
     requests = [event for event in prompts[:-1] if len(event.text.split(None, _WORDS_OF_A_REQUEST)) >= _WORDS_OF_A_REQUEST]
@@ -228,7 +189,8 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     plan = next((event for event in reversed(requests) if event.tool == PLANNING or len(event.text) >= _A_TASK), None)
     before = [event for event in list(earlier.values())[: -_PROMPTS - 1 : -1] if event is not plan]
     plans = [event for event in (plan,) if event is not None]
-    for event in (*plans, *before) if offered is None and plan is not None and plan.tool == PLANNING else (*before, *plans):
+    is_recent = plan is not None and plan.tool == PLANNING and (offered is None or plan in requests[-_PLAN_WITHIN:])
+    for event in (*plans, *before) if is_recent else (*before, *plans):
         yield _asked("asked before", event)
     now = [event for event in (*prompts[-1:], *requests[-1:], offered) if event is not None]
     for event in requests[:1]:
@@ -281,6 +243,8 @@ def _offer(text: str, prompt: str, length: int) -> str:
     if _ASKS.search(text[-_QUESTION_END:]) or not _words(prompt):
         if (headings := list(_HEADING_ASKS.finditer(text[-_READ:]))) and (offered := _lines(text[-_READ:][headings[-1].start() :])):
             return clip(" ".join(offered), length)
+        if not _words(prompt) and (found := outline(text)) is not None and len(found.steps) > 1:
+            return gist(text, length).replace('"', "")
         begins = clip(_SENTENCES.split(lines[0])[0], length // 3) if lines else ""
         return f"{begins.removesuffix('…')} … {_ending(text, length - len(begins)).removeprefix('…')}"
     wanted = _words(prompt)
@@ -363,10 +327,14 @@ def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedF
     A list that is older than the last prompt may be about something else, so what was in progress goes before it.
     """
     listed = list(_listed(events, done))
-    at_hand = [*_in_hand(events, settled=settled), *(() if listed else _done_last(events))]
+    at_hand = list(_in_hand(events, settled=settled))
+    at_hand += () if listed or at_hand else _done_last(events, settled=settled)
     asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
     changed = max((event.at for event in events if event.tool in TOOLS), default=None)
     stale = asked is not None and changed is not None and asked.at > changed
+    if at_hand:
+        said = f"{at_hand[0].text}{_so_far(events, files, at_hand[0].text)}"
+        at_hand[0] = replace(at_hand[0], text=said, longer=tuple(each for each in at_hand[0].longer if len(each) > len(said)))
     yield from (*at_hand, *listed) if stale else (*listed, *at_hand)
     if not listed:
         yield from _steps_left(events, files)
@@ -378,7 +346,22 @@ def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedF
             yield cited(BriefPart.NEXT, f"left to do, as the agent said: {'; '.join(items[:_STEPS])}{more}", event)
             return
     if not (listed or at_hand) and messages and events[-1] is messages[-1] and not _closing_question(messages[-1].text):
-        yield cited(BriefPart.NEXT, _ANSWERED, messages[-1])
+        yield cited(BriefPart.NEXT, ANSWERED, messages[-1])
+
+
+def _so_far(events: Sequence[Event], files: Sequence[ChangedFile], said: str) -> str:
+    """Return that nothing was changed yet for the last prompt, with the files read for it that are not in what is ``said``."""
+    asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=None)
+    if asked is None or any(file.at >= events[asked].at for file in files):
+        return ""
+    read = dict.fromkeys(
+        inside(event.path, "")
+        for event in events[asked:]
+        if event.type is EventType.FILE_ACTION and event.path and event.status != "failed"
+    )
+    named = [name for name in read if name not in said][-_READ_FOR_IT:]
+    before = f", read before: {', '.join(named)}" if named else ""
+    return f"; nothing is changed yet for this request{before}" if read else ""
 
 
 def _steps_left(events: Sequence[Event], files: Sequence[ChangedFile]) -> Iterator[BriefLine]:
@@ -436,27 +419,34 @@ def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
     if said is not None and _announces(events, said):
         after = events[events.index(said) :]
         if not any("git commit" in run.purposes for run in runs(after) if run.outcome != "unknown"):
-            then = ", ".join(list(_done_since([event for event in after if begun is None or event.call != begun.call]))[-_DONE:])
-            if settled and kinds_in(said.text) <= {kind for run in runs(after) if run.outcome == "ok" for kind in run.kinds}:
-                then += "; what was done is then to be reported" if any(run.is_check for run in runs(after)) else ""
-            yield cited(
-                BriefPart.NEXT, f'the agent was at: "{_ending(said.text, _AT)}"{f"; since then {then}" if then else ""}', said
-            )
+            then = ", ".join(_done_since([event for event in after if begun is None or event.call != begun.call]))
+            well = {kind for run in runs(after) if run.outcome == "ok" for kind in run.kinds}
+            then += _TO_REPORT if settled and well and kinds_in(said.text) <= well else ""
+            calls = len({event.call for event in after if event.call})
+            when = f"the agent had said, {calls} calls before the end" if calls >= _LONG_AGO else "the agent was at"
+            yield cited(BriefPart.NEXT, f'{when}: "{_ending(said.text, _AT)}"{f"; since then {then}" if then else ""}', said)
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
-        what = _input(begun)
-        yield cited(BriefPart.NEXT, f"begun, and no result was seen: {begun.tool}{f' {what}' if what else ''}", begun)
+        asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
+        announced = said is not None and _announces(events, said)
+        report = _TO_REPORT if settled and not announced and any(run.is_check for run in runs(events[asked + 1 :])) else ""
+        texts = (f"begun, and no result was seen: {begun.tool} {_input(begun, most)}".rstrip() + report for most in _INPUTS)
+        short, *longer = dict.fromkeys(texts)
+        yield replace(cited(BriefPart.NEXT, short, begun), longer=tuple(longer))
 
 
-def _input(call: Event) -> str:
-    """Return what a call is to do: its command, its file with what is replaced by what, or its arguments."""
+def _input(call: Event, most: int) -> str:
+    """Return what a call is to do: its command, its file with what is replaced by what, or its arguments.
+
+    Replaced text is shown if ``most`` characters of it are wanted.
+    """
     if call.command:
         return f"`{clip_line(bare(call.command), _COMMAND)}`"
     name = inside(call.path, "") if call.path else ""
     text = "" if call.text == call.path else call.text
     if replaced := _REPLACES.search(text[:_READ]):
-        before, after = _difference(replaced[1], replaced[2])
+        before, after = (clip_line(each, most) for each in _difference(replaced[1], replaced[2]))
         everywhere = "all " if "replace_all: true" in text[:_READ] else ""
-        return f"{name}, {everywhere}`{clip_line(before, _COMMAND)}` to `{clip_line(after, _COMMAND)}`".removeprefix(", ")
+        return f"{name}, {everywhere}`{before}` to `{after}`".removeprefix(", ") if most else name
     shown = _argument(text) if _LOOKS.match(call.tool) else text
     return ": ".join(filter(None, (name, clip_line(shown, _COMMAND))))
 
@@ -471,9 +461,8 @@ def _difference(before: str, after: str) -> tuple[str, str]:
 def _done_since(events: Sequence[Event]) -> Iterator[str]:
     """Yield what was done, in order: the files read and changed, and the commands with how they ended."""
     ended = {run.event.call: run for run in runs(events) if run.event.call}
-    for action, group in groupby(_steps_of(events, ended), key=lambda step: step[0]):
-        names = list(dict.fromkeys(name for _, name in group))
-        yield f"{action} {', '.join(names[-_STEPS:])}" if action else ", ".join(names[-_DONE:])
+    for action, group in groupby(list(_steps_of(events, ended))[-_DONE:], key=lambda step: step[0]):
+        yield f"{action} {', '.join(dict.fromkeys(name for _, name in group))}".lstrip()
 
 
 def _short(command: str) -> str:
@@ -498,15 +487,12 @@ def _steps_of(events: Sequence[Event], ended: Mapping[str, Run]) -> Iterator[tup
                 yield "", f"`{_short(run.command)}` {_ENDED[run.outcome]}"
             elif run.command:
                 yield "looked with", f"`{_short(run.command)}`{' (failed)' if run.outcome == 'failed' else ''}"
-        elif event.type is EventType.TOOL_CALL and event.text and event.tool not in _SHOWN_OTHERWISE | TOOLS:
-            yield "looked with" if _LOOKS.match(event.tool) else "called", f"{event.tool} {clip_line(_argument(event.text), _STEP)}"
+        elif event.type is EventType.TOOL_CALL and event.tool not in _SHOWN_OTHERWISE and _LOOKS.match(event.tool):
+            yield "looked with", f"{event.tool} {clip_line(_argument(event.text), _STEP)}"
 
 
-def _done_last(events: Sequence[Event]) -> Iterator[BriefLine]:
+def _done_last(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
     """Yield the last action of a session that was left midway."""
-    said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
-    if said is not None and _announces(events, said):
-        return
     asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
     since = events[asked + 1 :]
     if events[-1].type in _ON_THE_WAY and since:
@@ -519,7 +505,8 @@ def _done_last(events: Sequence[Event]) -> Iterator[BriefLine]:
             if not done.path
             else clip_line(f"{done.text.partition(',')[0]} {inside(done.path, '')}", 2 * _STEP)
         )
-        yield cited(BriefPart.NEXT, f"left before an answer to what was asked last; done last: {what}", done)
+        report = _TO_REPORT if settled and any(run.is_check for run in runs(since)) else ""
+        yield cited(BriefPart.NEXT, f"left before an answer to what was asked last; done last: {what}{report}", done)
 
 
 def _open(events: Sequence[Event]) -> Iterator[BriefLine]:

@@ -138,6 +138,11 @@ class Run:
         return self.tested != "unknown" or bool(_checks(self.purposes))
 
     @property
+    def was_called_wrongly(self) -> bool:
+        """Whether a program of the line was not there, or did not understand how it was called."""
+        return self.outcome == "failed" and _WRONG_CALL.search(self.said) is not None
+
+    @property
     def failed_elsewhere(self) -> bool:
         """Whether its tests passed, and no other check was in its line."""
         return self.tested == "ok" and not any(_ONLY_CHECKS.search(purpose) for purpose in _checks(self.purposes))
@@ -357,10 +362,10 @@ def open_failures(done: Sequence[Run]) -> list[Run]:
         run = done[at]
         if run.outcome != "failed" or not run.purposes:
             continue
-        same = (later for later in found if not (_WRONG_CALL.search(later.said) and not _WRONG_CALL.search(run.said)))
+        same = (later for later in found if not later.was_called_wrongly or run.was_called_wrongly)
         if any(_is_the_same(run, later) for later in same) or _tried_without_its_wrapper(run, done[at + 1 :]):
             continue
-        if _WRONG_CALL.search(run.said) and _called_rightly(run, done[at + 1 :]):
+        if run.was_called_wrongly and _called_rightly(run, done[at + 1 :]):
             continue
         if not _is_made_up_for(run, done[at + 1 :]):
             found.append(run)

@@ -5,8 +5,8 @@ Also the lines of a resume brief that say so, each with the events that it rests
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePosixPath, PureWindowsPath
@@ -164,6 +164,61 @@ PATH_PARTS = 2
 """Parts of a path shown where it was named in full before."""
 
 
+ANSWERED = "the agent had answered, and the person is next"
+"""Goes after all that is urgent."""
+_MATTERS = (
+    BriefPart.DOING,
+    BriefPart.NEXT,
+    BriefPart.FAILED,
+    BriefPart.STABLE,
+    BriefPart.VERIFY,
+    BriefPart.CHANGED,
+    BriefPart.OPEN,
+)
+"""The order of parts where there is little room."""
+_PLAN_BEFORE = "asked before, a plan"
+
+
+def fitted(lines: Sequence[BriefLine], *, tokens: int, cost: Callable[[BriefLine], int]) -> tuple[BriefLine, ...]:
+    """Return as many lines as fit in ``tokens``, in their order.
+
+    The weightiest of every part goes first, then more of the first, what failed and what is next, the longer texts, and the others
+    in turn.
+    """
+    by_part = {part: [line for line in lines if line.part is part] for part in _MATTERS}
+    turns = [
+        [of_part[turn] for of_part in by_part.values() if turn < len(of_part)] for turn in range(max(map(len, by_part.values())))
+    ]
+    failed = by_part[BriefPart.FAILED]
+    first = [line for line in turns[0] if line.text != ANSWERED]
+    then = by_part[BriefPart.NEXT]
+    urgent = (*failed[:1], *then[1:2], *failed[1:2], *by_part[BriefPart.DOING][1:2], *failed[2:], *then)
+    longer = [(line, replace(line, text=text)) for line in lines for text in line.longer]
+    fuller = [(line, replace(line, text=line.longer[-1])) for line in first[:1] if line.longer]
+    whole_or_shorter = [(line, shown) for line in first for shown in (line, *_without_clauses(line))]
+    plan = [(line, line) for line in by_part[BriefPart.DOING][1:2] if line.text.startswith(_PLAN_BEFORE)]
+    begun = [(line, replace(line, text=line.longer[-1])) for line in then if line.longer]
+    shown_first = (*whole_or_shorter, *plan, *begun, *fuller, *((line, line) for line in urgent))
+    kept: dict[BriefLine, BriefLine] = {}
+    for line, shown in (*shown_first, *longer, *((line, line) for turn in turns for line in turn)):
+        if line in kept and len(shown.text) <= len(kept[line].text):
+            continue
+        needed = cost(shown) - (cost(kept[line]) if line in kept else 0)
+        if needed <= tokens:
+            tokens -= needed
+            kept[line] = shown
+    return tuple(kept[line] for line in lines if line in kept)
+
+
+def _without_clauses(line: BriefLine) -> Iterator[BriefLine]:
+    """Yield the line of the last stable point without its last clause, without its last two, and so on."""
+    text = line.text if line.part is BriefPart.STABLE else ""
+    while "; " in text:
+        text = text.rpartition("; ")[0]
+        if text.count("`") % 2 == 0:
+            yield replace(line, text=text, longer=())
+
+
 def cited(part: BriefPart, text: str, *events: Event) -> BriefLine:
     return BriefLine(part=part, text=text, evidence=tuple(dict.fromkeys(map(reference, events))))
 
@@ -263,8 +318,10 @@ def verify_lines(files: Sequence[ChangedFile], done: Sequence[Run], stable: Stab
         yield cited(
             BriefPart.VERIFY, f"run {commands} again: files changed since the last stable point", *(run.event for run in again)
         )
-    untried = [file for file in code if file.path and _ran_itself(file, done) is None]
-    if not any(run.is_check for run in done) and (named := untried):
+    by_hand = [file for file in code if file.path and not file.action.startswith("changed by ")]
+    untried = [file for file in by_hand if _ran_itself(file, done) is None]
+    lately = done[-_NOT_LONG_AGO].place if len(done) >= _NOT_LONG_AGO else -1
+    if not any(run.is_check for run in done) and (named := [file for file in untried if file.place > lately]):
         yield cited_files(BriefPart.VERIFY, "nothing has been run that tests", named, most=FILES_CITED, parts=PATH_PARTS)
 
 

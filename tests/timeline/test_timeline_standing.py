@@ -319,6 +319,20 @@ class TestFailed:
         assert "wrapped lint" not in lines_of(work, BriefPart.STABLE)[0]
 
 
+class TestPrograms:
+    def test_a_program_that_was_found_at_another_place_is_no_open_failure(self) -> None:
+        work = Work().asked("Water").ran("tools/pump.sh --all", "zsh:1: no such file or directory: tools/pump.sh", "failed")
+
+        assert len(lines_of(work, BriefPart.FAILED)) == 1
+        assert lines_of(work.ran("/opt/orchard/pump.sh --all", "running"), BriefPart.FAILED) == []
+
+    def test_a_package_that_was_added_changed_the_file_that_lists_it(self) -> None:
+        work = Work().ran("go get orchard/pump@v2", "go: upgraded orchard/pump v1 => v2").ran("go test ./...", "ok", tests="ok")
+
+        assert lines_of(work, BriefPart.CHANGED) == ["changed by go get: go.mod"]
+        assert lines_of(work, BriefPart.STABLE)[0].endswith("1 file changed by then, nothing since")
+
+
 class TestScripts:
     def test_a_file_that_was_run_itself_was_tried(self) -> None:
         work = Work().edited(f"{HOME}/tools/count.py").ran("cd tools; python count.py", "3 pears")
