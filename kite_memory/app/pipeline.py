@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kite_memory.app.agreement import NoteIndexer
 from kite_memory.app.code_anchors import anchored
-from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.prompt_capture import already_captured, evidence_amendments
 from kite_memory.app.survey import PassedOver, TranscriptSurvey, batches, passed_over, sessions_behind
 from kite_memory.app.usage_report import OutcomeTracker

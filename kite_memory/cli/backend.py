@@ -100,7 +100,7 @@ def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, C
         closing(Index(config.state / "index", embedder=embedder, beside=second_embedder(config, keys), former=former))
     )
     if _changes_read(vault) and not index.is_in_step(vault.notes):
-        from kite_memory.app.note_indexer import said_about
+        from kite_memory.app.agreement import said_about
         from kite_memory.cli.backfilling import working
 
         with working("indexing") as progress:
