@@ -412,7 +412,10 @@ def test_an_established_command_is_a_fact_of_the_tools() -> None:
             "One leftover: the README's `git clone` block now has `git clone https://example.org/git-sync.git` and a wrong folder.",
             "The README's `git clone` block now has `git clone https://example.org/git-sync.git` and a wrong folder",
         ),
-        ("The overriding directive is to not get in the way of the person", "The overriding directive is to not get in the way of the person"),
+        (
+            "The overriding directive is to not get in the way of the person",
+            "The overriding directive is to not get in the way of the person",
+        ),
         (
             "This branch also brings in the full parent stack (phase-aware state machine)",
             "This branch also brings in the full parent stack",
@@ -606,8 +609,8 @@ def test_a_report_of_a_change_is_no_title(report: str) -> None:
 def test_the_title_of_a_plan_gives_its_reason() -> None:
     decided = event(
         1,
-        "# Read feeds in batches\n\n## Context\n\nThe feed reader loads a whole feed before it writes the first row, so the importer"
-        " runs out of memory on the largest ones.\n\n## Approach\n\n- `FeedReader.rows` yields a thousand rows at a time.\n"
+        "# Read feeds in batches\n\n## Context\n\nThe feed reader loads a whole feed before it writes the first row, so the"
+        " importer runs out of memory on the largest ones.\n\n## Approach\n\n- `FeedReader.rows` yields 1,000 rows at a time.\n"
         "- `FeedWriter` commits each batch, and the last one is flushed when the reader ends.\n",
         EventType.DECISION,
     )
@@ -615,8 +618,8 @@ def test_the_title_of_a_plan_gives_its_reason() -> None:
     (plan,) = (item for item in distilled(decided) if item.body.startswith("From an approved plan"))
 
     assert plan.title == (
-        "Read feeds in batches: The feed reader loads a whole feed before it writes the first row, so the importer runs out of memory"
-        " on the largest ones"
+        "Read feeds in batches: The feed reader loads a whole feed before it writes the first row, so the importer runs out of"
+        " memory on the largest ones"
     )
 
 
@@ -635,10 +638,10 @@ def test_a_long_answer_to_a_question_is_no_plan() -> None:
         ("Medium: `FeedWriter` never flushes the last batch.", "`FeedWriter` never flushes the last batch"),
         ("P1 — `FeedWriter` never flushes the last batch.", "`FeedWriter` never flushes the last batch"),
         (
-            "`docs/feeds.md` now names the three formats that the reader accepts against the schema of the published feeds and their"
-            " three older forms instead of treating every one of them as a plain table.",
-            "`docs/feeds.md` now names the three formats that the reader accepts against the schema of the published feeds and their"
-            " three older forms",
+            "`docs/feeds.md` now names the three formats that the reader accepts against the schema of the published feeds and"
+            " their three older forms instead of treating every one of them as a plain table.",
+            "`docs/feeds.md` now names the three formats that the reader accepts against the schema of the published feeds and"
+            " their three older forms",
         ),
     ],
 )
