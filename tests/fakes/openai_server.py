@@ -70,7 +70,7 @@ class _Handler(Loopback):
 def _streamed(answer: Json) -> Raw:
     """The whole answer as one piece of a stream, and its end as another."""
     choice = answer["choices"][0]
-    pieces = ((choice["message"], None), ({}, choice["finish_reason"]))
+    pieces: tuple[tuple[Json, str | None], ...] = ((choice["message"], None), ({}, choice["finish_reason"]))
     chunks = [
         {**answer, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
         for delta, finish in pieces

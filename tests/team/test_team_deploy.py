@@ -87,11 +87,9 @@ def test_the_services_commands_set_up_a_database_and_a_bucket_and_serve_them(
 ) -> None:
     machine = Machine(home=tmp_path)
     machine.configure((DEPLOY / "config.toml").read_text().replace("http://objects:9000", objects))
-    keys = {name: value for name, value in environment("server").items() if name.startswith("AWS_")}
     bucket = COMPOSE["services"]["bucket"]["command"][-1].removeprefix("objects/")
-    storage = boto3.client(
-        "s3", endpoint_url=objects, region_name="us-east-1", **{name.lower(): value for name, value in keys.items()}
-    )
+    key, secret = (environment("server")[f"AWS_{name}"] for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
+    storage = boto3.client("s3", endpoint_url=objects, region_name="us-east-1", aws_access_key_id=key, aws_secret_access_key=secret)
     storage.create_bucket(Bucket=bucket)
     url = server.database()
     database = url.rpartition("/test_")[2].partition("?")[0]
