@@ -335,7 +335,8 @@ def connections(places: AgentFolders) -> tuple[Connection, ...]:
         ),
         Connection(
             name="cline",
-            dialect=McpDialect(title="Cline", key="mcpServers"),
+            # in seconds: its command line tool otherwise gives up after three, and a busy machine needs longer for the first start
+            dialect=McpDialect(title="Cline", key="mcpServers", extra={"timeout": 60}),
             settings=_used(places.cline, "settings/cline_mcp_settings.json"),
             instructions=home / ".cline" / "rules" / "kite-memory.md",
             in_project="AGENTS.md",

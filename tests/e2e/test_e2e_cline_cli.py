@@ -1,4 +1,4 @@
-"""Cline's real command line tool with our hook in its folder: beside a tool's result the model gets what belongs to the prompt."""
+"""Cline's real command line tool: it has our tools, and beside a tool's result its model gets what belongs to the prompt."""
 
 import json
 from collections.abc import Iterator
@@ -43,6 +43,7 @@ def test_the_hook_gives_the_model_a_note_and_takes_it_for_no_ones_words(machine:
     assert machine.kmem("up", "--yes", "--no-hooks").code == 0
     assert machine.kmem("remember", KNOWN, "--kind", "decision", "--global").code == 0
     assert machine.kmem("hooks", "install", "--agent", "cline-cli", "--yes").code == 0
+    assert machine.kmem("connect", "--agent", "cline", "--yes").code == 0
     with openai_server(reply) as server:
         provider = ["auth", "openai-compatible", "-k", "dummy", "-m", "fake", "-b", server.url]
         assert run(machine, [client, *provider], cwd=machine.home / "orchard", extra=ALONE).code == 0
@@ -50,8 +51,10 @@ def test_the_hook_gives_the_model_a_note_and_takes_it_for_no_ones_words(machine:
 
         assert ran.code == 0, ran.err
         asked = [json.dumps(request["messages"]) for request in server.requests]
+        tools = json.dumps(server.requests[0]["tools"])
     assert ["vault-context" in each for each in asked] == [False, True, True]
     assert "--- [decisions/" in asked[-1]
+    assert "search_notes" in tools
     assert eventually(lambda: any(len(events) >= 3 for _, events in read_of(machine, "cline")))
     ((session, events),) = read_of(machine, "cline")
     assert session.project
