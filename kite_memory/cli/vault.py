@@ -251,7 +251,7 @@ def import_memory(
 
 
 def export(
-    named: Annotated[Path | None, typer.Argument(metavar="FILE", hidden=True)] = None,
+    named: Annotated[Path | None, typer.Argument(metavar="FILE", hidden=True, help="The same as --out.")] = None,
     out: Annotated[
         Path | None,
         typer.Option(
