@@ -1,4 +1,4 @@
-"""Survey of the transcripts on disk: how much of each is still to be read, and what it would cost to extract that."""
+"""Survey of the transcripts on disk: how much of each is still to be read, and which chunks still wait for extraction."""
 
 import os
 from collections import Counter
