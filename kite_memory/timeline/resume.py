@@ -58,7 +58,7 @@ _LATELY = 25
 _SAID, _ASKED, _LONGER, _COMMAND, _SUBJECT = 240, 220, (900, 640, 460, 390, 320), 100, 80
 _ITEM, _ITEMS = 110, 3
 _STEPS, _STEP, _CHECK = 3, 60, 80
-_OFFER, _AGREED_OFFER, _LONG_OFFER, _AT = 320, 480, 800, 280
+_OFFER, _FULL_OFFER, _AGREED_OFFER, _LONG_OFFER, _AT = 240, 320, 480, 800, 280
 _ANSWER, _QUESTION = 160, 70
 _RECAP_PROMPTS = 4
 _DONE = 3
@@ -72,6 +72,7 @@ _SHOWN_OTHERWISE = frozenset({"Read", "Edit", "MultiEdit", "Write", "read_file",
 _LOOKS = lazy_regex(r"(?:.{1,60}__)?(?:grep|glob|search|list|find|ls|web|read|get|fetch)", re.IGNORECASE)
 _REPLACES = lazy_regex(r"^old_string: (.{0,2000}?)\nnew_string: (.{0,2000})", re.DOTALL | re.MULTILINE)
 _STEP_LEFT = 90
+_NO_CHANGE = lazy_regex(r"\bno\b.{0,40}\b(?:changes?|needed|required|necessary)\b", re.IGNORECASE)
 _FILE_NAMED = lazy_regex(r"[\w./@-]{1,120}\.[A-Za-z]\w{0,5}\b")
 _LONG_FOLDER = lazy_regex(r"(?<![\w.~])/(?:[\w.@~+-]{1,80}/){2,}")
 _ENDED = {"ok": "went well", "failed": "failed"}
@@ -222,7 +223,7 @@ def _asked_last(events: Sequence[Event], prompt: Event, before: Event | None, de
     if events[-1].type is EventType.RESUME_POINT and events[-1].status == "interrupted":
         after += "; then interrupted the agent"
     agrees = len(prompt.text.split(None, _AGREES)) < _AGREES and "?" not in prompt.text
-    lengths = (_OFFER, _LONG_OFFER, _AGREED_OFFER) if agrees else (_OFFER,)
+    lengths = (_OFFER, _LONG_OFFER, _AGREED_OFFER, _FULL_OFFER) if agrees else (_OFFER, _FULL_OFFER)
     offers = [_in_answer_to(before, prompt, length) for length in lengths]
     asked = _asked("asked last", prompt, offers[0] + after)
     longer = (*asked.longer, *dict.fromkeys(asked.text.replace(offers[0], each) for each in offers[1:] if each != offers[0]))
@@ -345,6 +346,8 @@ def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedF
             more = f" and {len(items) - _STEPS} more" if len(items) > _STEPS else ""
             yield cited(BriefPart.NEXT, f"left to do, as the agent said: {'; '.join(items[:_STEPS])}{more}", event)
             return
+    if not at_hand and opens_turn(events[-1]):
+        yield cited(BriefPart.NEXT, "nothing was done yet for what was asked last", events[-1])
     if not (listed or at_hand) and messages and events[-1] is messages[-1] and not _closing_question(messages[-1].text):
         yield cited(BriefPart.NEXT, ANSWERED, messages[-1])
 
@@ -378,7 +381,7 @@ def _steps_left(events: Sequence[Event], files: Sequence[ChangedFile]) -> Iterat
     left = [
         f"({at + 1}) {clip_line(step, _STEP_LEFT)}"
         for at, (step, names) in enumerate(zip(found.steps, named, strict=True))
-        if (names and not names & changed) or at > begun
+        if ((names and not names & changed) or at > begun) and not _NO_CHANGE.search(step)
     ]
     if left:
         more = f" and {len(left) - _STEPS} more" if len(left) > _STEPS else ""
@@ -424,7 +427,8 @@ def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
             then += _TO_REPORT if settled and well and kinds_in(said.text) <= well else ""
             calls = len({event.call for event in after if event.call})
             when = f"the agent had said, {calls} calls before the end" if calls >= _LONG_AGO else "the agent was at"
-            yield cited(BriefPart.NEXT, f'{when}: "{_ending(said.text, _AT)}"{f"; since then {then}" if then else ""}', said)
+            quoted = _ending(said.text, _AT // 2 if calls >= _LONG_AGO else _AT)
+            yield cited(BriefPart.NEXT, f'{when}: "{quoted}"{f"; since then {then}" if then else ""}', said)
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
         asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
         announced = said is not None and _announces(events, said)

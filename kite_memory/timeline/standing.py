@@ -176,6 +176,8 @@ _MATTERS = (
     BriefPart.OPEN,
 )
 """The order of parts where there is little room."""
+_LEAST = frozenset({BriefPart.DOING, BriefPart.NEXT, BriefPart.FAILED})
+"""What a brief is of no use without."""
 _PLAN_BEFORE = "asked before, a plan"
 
 
@@ -196,9 +198,12 @@ def fitted(lines: Sequence[BriefLine], *, tokens: int, cost: Callable[[BriefLine
     longer = [(line, replace(line, text=text)) for line in lines for text in line.longer]
     fuller = [(line, replace(line, text=line.longer[-1])) for line in first[:1] if line.longer]
     whole_or_shorter = [(line, shown) for line in first for shown in (line, *_without_clauses(line))]
+    least = [each for each in whole_or_shorter if each[0].part in _LEAST]
+    stable = [each for each in whole_or_shorter if each[0].part is BriefPart.STABLE]
+    rest = [each for each in whole_or_shorter if each[0].part not in _LEAST]
     plan = [(line, line) for line in by_part[BriefPart.DOING][1:2] if line.text.startswith(_PLAN_BEFORE)]
-    begun = [(line, replace(line, text=line.longer[-1])) for line in then if line.longer]
-    shown_first = (*whole_or_shorter, *plan, *begun, *fuller, *((line, line) for line in urgent))
+    begun = [(line, shown) for line in then[1:] if line.longer for shown in (replace(line, text=line.longer[-1]), line)]
+    shown_first = (*least, *stable[-1:], *begun, *plan, *rest, *fuller, *((line, line) for line in urgent))
     kept: dict[BriefLine, BriefLine] = {}
     for line, shown in (*shown_first, *longer, *((line, line) for turn in turns for line in turn)):
         if line in kept and len(shown.text) <= len(kept[line].text):
@@ -435,8 +440,9 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
     clean = _clean_since(stable, files, done)
     checked = f"; {' and '.join(f'`{typed(run.command)}`' for run in clean)} went well after that" if clean else ""
     text, *longer = dict.fromkeys(
-        f"{stable.at:%Y-%m-%d %H:%M}{commit}: {passed}{with_files}"
-        f"{f', since then {names(changed, most, parts=PATH_PARTS)}' if changed else ', nothing since'}{checked}{failing}"
+        f"{stable.at:%Y-%m-%d %H:%M}{commit}: {passed}"
+        f"{f', since then {names(changed, most, parts=PATH_PARTS)}' if changed else ', nothing since'}"
+        f"{with_files}{checked}{failing}"
         for most in (FILES_CITED, 3 * FILES_CITED)
     )
     seen = (reference(run.event) for run in clean)

@@ -71,7 +71,7 @@ class TestStable:
         work = work.ran("sed -i 's/1/2/' src/trees/b.py").ran("git rebase main", "Successfully rebased")
 
         assert lines_of(work, BriefPart.STABLE) == [
-            "2026-03-01 09:00: `pytest` passed (4 passed); 1 file changed by then, since then `git rebase main`, trees/b.py"
+            "2026-03-01 09:00: `pytest` passed (4 passed), since then `git rebase main`, trees/b.py; 1 file changed by then"
         ]
         assert lines_of(work, BriefPart.VERIFY) == ["run `pytest` again: files changed since the last stable point"]
 
@@ -330,7 +330,7 @@ class TestPrograms:
         work = Work().ran("go get orchard/pump@v2", "go: upgraded orchard/pump v1 => v2").ran("go test ./...", "ok", tests="ok")
 
         assert lines_of(work, BriefPart.CHANGED) == ["changed by go get: go.mod"]
-        assert lines_of(work, BriefPart.STABLE)[0].endswith("1 file changed by then, nothing since")
+        assert lines_of(work, BriefPart.STABLE)[0].endswith("nothing since; 1 file changed by then")
 
 
 class TestScripts:
