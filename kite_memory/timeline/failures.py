@@ -72,7 +72,7 @@ _AT_THE_END = 6
 """Number of events."""
 _GOES_ON = lazy_regex(r" (?:Let me|Let['’]s|I['’]ll|Now I|I will|I need to)\b.*")
 """What an agent says that it will do about it."""
-_CHANGE_FILES = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "apply_diff", "replace", "write_file"})
+CHANGE_FILES = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "apply_diff", "replace", "write_file"})
 _LATELY_EVENTS = 60
 _FAILURES = 4
 _LATELY = 25
@@ -247,14 +247,14 @@ def _not_applied(
         event = events[place]
         if event.type is EventType.USER_MESSAGE and event.text.strip():
             return
-        if event.type is EventType.TOOL_RESULT and event.call not in shells and event.tool not in _CHANGE_FILES | TOOLS:
+        if event.type is EventType.TOOL_RESULT and event.call not in shells and event.tool not in CHANGE_FILES | TOOLS:
             if event.status in ("failed", "denied") and event.tool and event.tool not in well and not _ONLY_LOOKS.match(event.tool):
                 asked = next((each.text for each in reversed(events[:place]) if each.call == event.call and each.text), "")
                 what = f" ({clip_line(asked, _CALLED)})" if asked else ""
                 said = f"failed: {clip_line(event.text, SUBJECT)}" if event.status == "failed" else "was denied"
                 yield cited(BriefPart.FAILED, f"the last call of {event.tool}{what} {said}", event)
             well.add(event.tool)
-        if event.type is EventType.TOOL_RESULT and event.tool in _CHANGE_FILES:
+        if event.type is EventType.TOOL_RESULT and event.tool in CHANGE_FILES:
             if event.status in ("failed", "denied") and event.path and place > known.get(event.path, -1):
                 how = "was denied" if event.status == "denied" else "failed, and is not applied"
                 said = f": {clip_line(event.text.partition(chr(10))[0], SUBJECT)}" if event.status == "failed" else ""

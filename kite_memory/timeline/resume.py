@@ -11,7 +11,7 @@ from pathlib import PurePath
 from kite_memory.model.event import PLANNING, Event, EventType, Session, opens_turn
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip, clip_line, end_of, gist, outline
-from kite_memory.timeline.failures import failed_lines, kinds_in
+from kite_memory.timeline.failures import CHANGE_FILES, failed_lines, kinds_in
 from kite_memory.timeline.runs import Run, bare, commits, last_branch, runs
 from kite_memory.timeline.standing import (
     ANSWERED,
@@ -75,7 +75,7 @@ _STEP_LEFT = 90
 _NO_CHANGE = lazy_regex(r"\bno\b.{0,40}\b(?:changes?|needed|required|necessary)\b", re.IGNORECASE)
 _FILE_NAMED = lazy_regex(r"[\w./@-]{1,120}\.[A-Za-z]\w{0,5}\b")
 _LONG_FOLDER = lazy_regex(r"(?<![\w.~])/(?:[\w.@~+-]{1,80}/){2,}")
-_ENDED = {"ok": "went well", "failed": "failed"}
+_ENDED = {"ok": "went well", "failed": "failed", "unknown": "ended, how is not clear"}
 _MESSAGES_BACK = 3
 _QUESTION_END = 400
 _READ = 4_000
@@ -357,6 +357,8 @@ def _so_far(events: Sequence[Event], files: Sequence[ChangedFile], said: str) ->
     asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=None)
     if asked is None or any(file.at >= events[asked].at for file in files):
         return ""
+    if any(event.tool in CHANGE_FILES and event.type is EventType.TOOL_RESULT and event.status == "ok" for event in events[asked:]):
+        return ""
     read = dict.fromkeys(
         inside(event.path, "")
         for event in events[asked:]
@@ -487,7 +489,7 @@ def _steps_of(events: Sequence[Event], ended: Mapping[str, Run]) -> Iterator[tup
             yield event.text.partition(",")[0].strip()[:20] or "changed", inside(event.path, "")
         elif (run := ended.get(event.call)) is not None and event.call not in shown:
             shown.add(event.call)
-            if run.outcome != "unknown" and run.purposes:
+            if run.purposes:
                 yield "", f"`{_short(run.command)}` {_ENDED[run.outcome]}"
             elif run.command:
                 yield "looked with", f"`{_short(run.command)}`{' (failed)' if run.outcome == 'failed' else ''}"

@@ -415,6 +415,9 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
                 f"{NOTHING_PASSED}; `{typed(ran.command)}` ran without an error {ran.event.at:%m-%d %H:%M}",
                 ran.event,
             )
+        elif clean := _clean_since(-1, files, done):
+            well = " and ".join(f"`{typed(run.command)}`" for run in clean)
+            yield cited(BriefPart.STABLE, f"{NOTHING_PASSED}; {well} went well", *(run.event for run in clean))
         elif checks:
             yield cited(BriefPart.STABLE, NOTHING_PASSED, checks[-1].event)
         return
@@ -437,7 +440,7 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
     )
     if stable.narrow and stable.tests:
         passed += f", a part of the tests; all of them last: {stable.whole}" if stable.whole else ", a part of the tests"
-    clean = _clean_since(stable, files, done)
+    clean = _clean_since(stable.place, files, done)
     checked = f"; {' and '.join(f'`{typed(run.command)}`' for run in clean)} went well after that" if clean else ""
     text, *longer = dict.fromkeys(
         f"{stable.at:%Y-%m-%d %H:%M}{commit}: {passed}"
@@ -456,13 +459,13 @@ def changes_files(run: Run) -> bool:
     return any(write.formats for write in writes(run.command))
 
 
-def _clean_since(stable: Stable, files: Sequence[ChangedFile], done: Sequence[Run]) -> list[Run]:
-    """Return the last lint and type check that went well after the tests, with no code changed since."""
+def _clean_since(place: int, files: Sequence[ChangedFile], done: Sequence[Run]) -> list[Run]:
+    """Return the last lint and type check that went well after a place, with no code changed since."""
     changed = max((file.place for file in files if is_code(file)), default=-1)
     last: dict[frozenset[str], Run] = {}
     for run in done:
         if (
-            run.place > stable.place
+            run.place > place
             and run.place >= changed
             and run.outcome == "ok"
             and not changes_files(run)
