@@ -15,6 +15,7 @@ from kite_memory.timeline.failures import CHANGE_FILES, failed_lines, kinds_in
 from kite_memory.timeline.runs import Run, bare, commits, last_branch, runs
 from kite_memory.timeline.standing import (
     ANSWERED,
+    NO_ANSWER,
     BriefLine,
     BriefPart,
     ChangedFile,
@@ -62,7 +63,7 @@ _OFFER, _FULL_OFFER, _AGREED_OFFER, _LONG_OFFER, _AT = 240, 320, 480, 800, 280
 _ANSWER, _QUESTION = 160, 70
 _RECAP_PROMPTS = 4
 _DONE = 3
-_INPUTS = (0, 100, 60)
+_INPUTS = (0, 200, 100, 60)
 _LONG_AGO = 10
 _READ_FOR_IT = 5
 """Number of calls after which a message no longer says what is being done."""
@@ -80,6 +81,7 @@ _MESSAGES_BACK = 3
 _QUESTION_END = 400
 _READ = 4_000
 _ON_THE_WAY = frozenset({EventType.TOOL_RESULT, EventType.FILE_ACTION, EventType.TEST_RESULT, EventType.ERROR, EventType.COMMAND})
+_ACTS = frozenset({EventType.ASSISTANT_MESSAGE, EventType.TOOL_CALL, EventType.COMMAND, EventType.FILE_ACTION})
 _UNANSWERED = 6
 """Number of events: a call without a result further from the end was lost, not left unfinished."""
 _ASKS = lazy_regex(r"\?[\s\"')*`_]|\?\Z")
@@ -336,6 +338,8 @@ def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedF
     if at_hand:
         said = f"{at_hand[0].text}{_so_far(events, files, at_hand[0].text)}"
         at_hand[0] = replace(at_hand[0], text=said, longer=tuple(each for each in at_hand[0].longer if len(each) > len(said)))
+    if not at_hand and (waiting := _not_begun(events)) is not None:
+        yield cited(BriefPart.NEXT, "nothing was done yet for what was asked last", waiting)
     yield from (*at_hand, *listed) if stale else (*listed, *at_hand)
     if not listed:
         yield from _steps_left(events, files)
@@ -346,10 +350,18 @@ def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedF
             more = f" and {len(items) - _STEPS} more" if len(items) > _STEPS else ""
             yield cited(BriefPart.NEXT, f"left to do, as the agent said: {'; '.join(items[:_STEPS])}{more}", event)
             return
-    if not at_hand and opens_turn(events[-1]):
-        yield cited(BriefPart.NEXT, "nothing was done yet for what was asked last", events[-1])
     if not (listed or at_hand) and messages and events[-1] is messages[-1] and not _closing_question(messages[-1].text):
         yield cited(BriefPart.NEXT, ANSWERED, messages[-1])
+
+
+def _not_begun(events: Sequence[Event]) -> Event | None:
+    """Return the last prompt if the agent neither said nor did anything after it."""
+    for event in reversed(events):
+        if opens_turn(event):
+            return event
+        if event.type in _ACTS and event.status != "interrupted":
+            return None
+    return None
 
 
 def _so_far(events: Sequence[Event], files: Sequence[ChangedFile], said: str) -> str:
@@ -419,7 +431,9 @@ def _gone_well(item: str, tried: Sequence[Run]) -> str:
 def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
     """Yield what the agent had announced and what it had begun. ``settled`` means that all was tested, and nothing fails."""
     answered = {event.call for event in events if event.call and event.type not in (EventType.TOOL_CALL, EventType.COMMAND)}
-    begun = next((event for event in reversed(events[-_UNANSWERED:]) if event.call and event.call not in answered), None)
+    asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
+    lately = events[max(asked + 1, len(events) - _UNANSWERED) :]
+    begun = next((event for event in reversed(lately) if event.call and event.call not in answered), None)
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
     if said is not None and _announces(events, said):
         after = events[events.index(said) :]
@@ -432,7 +446,6 @@ def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
             quoted = _ending(said.text, _AT // 2 if calls >= _LONG_AGO else _AT)
             yield cited(BriefPart.NEXT, f'{when}: "{quoted}"{f"; since then {then}" if then else ""}', said)
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
-        asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
         announced = said is not None and _announces(events, said)
         report = _TO_REPORT if settled and not announced and any(run.is_check for run in runs(events[asked + 1 :])) else ""
         texts = (f"begun, and no result was seen: {begun.tool} {_input(begun, most)}".rstrip() + report for most in _INPUTS)
@@ -446,7 +459,7 @@ def _input(call: Event, most: int) -> str:
     Replaced text is shown if ``most`` characters of it are wanted.
     """
     if call.command:
-        return f"`{clip_line(bare(call.command), _COMMAND)}`"
+        return f"`{clip_line(bare(call.command), max(most, _COMMAND))}`"
     name = inside(call.path, "") if call.path else ""
     text = "" if call.text == call.path else call.text
     if replaced := _REPLACES.search(text[:_READ]):
@@ -559,7 +572,7 @@ def _open(events: Sequence[Event]) -> Iterator[BriefLine]:
     for event in list(reversed(waiting.values()))[:2]:
         if event.text.strip():
             length = _QUESTION if event.text == latest else _ASKED  # the last prompt stands in the brief already
-            yield cited(BriefPart.OPEN, f'the person had no answer to: "{clip_line(event.text, length)}"', event)
+            yield cited(BriefPart.OPEN, f'{NO_ANSWER}: "{clip_line(event.text, length)}"', event)
 
 
 def _closing_question(text: str) -> str:

@@ -164,6 +164,8 @@ PATH_PARTS = 2
 """Parts of a path shown where it was named in full before."""
 
 
+NO_ANSWER = "the person had no answer to"
+"""Goes last: the prompt stands in the brief already, or is older."""
 ANSWERED = "the agent had answered, and the person is next"
 """Goes after all that is urgent."""
 _MATTERS = (
@@ -176,6 +178,7 @@ _MATTERS = (
     BriefPart.OPEN,
 )
 """The order of parts where there is little room."""
+_ROOM_FOR_OTHERS = 220
 _LEAST = frozenset({BriefPart.DOING, BriefPart.NEXT, BriefPart.FAILED})
 """What a brief is of no use without."""
 _PLAN_BEFORE = "asked before, a plan"
@@ -192,7 +195,7 @@ def fitted(lines: Sequence[BriefLine], *, tokens: int, cost: Callable[[BriefLine
         [of_part[turn] for of_part in by_part.values() if turn < len(of_part)] for turn in range(max(map(len, by_part.values())))
     ]
     failed = by_part[BriefPart.FAILED]
-    first = [line for line in turns[0] if line.text != ANSWERED]
+    first = [line for line in turns[0] if line.text != ANSWERED and not line.text.startswith(NO_ANSWER)]
     then = by_part[BriefPart.NEXT]
     urgent = (*failed[:1], *then[1:2], *failed[1:2], *by_part[BriefPart.DOING][1:2], *failed[2:], *then)
     longer = [(line, replace(line, text=text)) for line in lines for text in line.longer]
@@ -202,7 +205,7 @@ def fitted(lines: Sequence[BriefLine], *, tokens: int, cost: Callable[[BriefLine
     stable = [each for each in whole_or_shorter if each[0].part is BriefPart.STABLE]
     rest = [each for each in whole_or_shorter if each[0].part not in _LEAST]
     plan = [(line, line) for line in by_part[BriefPart.DOING][1:2] if line.text.startswith(_PLAN_BEFORE)]
-    begun = [(line, shown) for line in then[1:] if line.longer for shown in (replace(line, text=line.longer[-1]), line)]
+    begun = [(line, shown) for line in then[1:] for shown in (*_not_too_long(line), line) if line.longer]
     shown_first = (*least, *stable[-1:], *begun, *plan, *rest, *fuller, *((line, line) for line in urgent))
     kept: dict[BriefLine, BriefLine] = {}
     for line, shown in (*shown_first, *longer, *((line, line) for turn in turns for line in turn)):
@@ -213,6 +216,12 @@ def fitted(lines: Sequence[BriefLine], *, tokens: int, cost: Callable[[BriefLine
             tokens -= needed
             kept[line] = shown
     return tuple(kept[line] for line in lines if line in kept)
+
+
+def _not_too_long(line: BriefLine) -> Iterator[BriefLine]:
+    """Yield the line with the longest text that leaves room for others."""
+    fitting = [text for text in line.longer if len(text) <= _ROOM_FOR_OTHERS]
+    yield from (replace(line, text=text) for text in fitting[:1])
 
 
 def _without_clauses(line: BriefLine) -> Iterator[BriefLine]:

@@ -214,6 +214,11 @@ class TestNext:
         assert "(4) Prune d.py" in lines_of(work, BriefPart.NEXT)[-1]
         assert "(5)" not in lines_of(work, BriefPart.NEXT)[-1]
 
+    def test_a_call_before_the_last_prompt_is_not_what_was_begun(self) -> None:
+        work = Work().asked("Graft").called("new_task", "message: prune first").asked("It is pruned. Now water it.")
+
+        assert lines_of(work, BriefPart.NEXT) == ["nothing was done yet for what was asked last"]
+
     def test_a_prompt_at_the_end_is_what_is_next(self) -> None:
         work = Work().asked("Graft").said("Done.").asked("Now water it")
 
