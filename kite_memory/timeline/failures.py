@@ -59,6 +59,7 @@ _BUG_FOUND = lazy_regex(
     r"|\b(?:test|check|build)s? (?:is|are|was|were) failing\b",
     re.IGNORECASE,
 )
+_QUOTES_THE_AGENT = '; the agent: "'
 _NAMED_BELOW = "(fail) "
 _ABOVE = 1_500
 _FRAME_LINE = lazy_regex(r"(?: FIXABLE)?\s{0,4}[━═─]{3,}.{0,200}")
@@ -153,10 +154,8 @@ def failed_lines(
         lines.insert(0, _refused_line(refused, events))
     seen_at = max((run.place for run in (refused, *checks[:1]) if run is not None), default=-1)
     lines += _reported(events, done, made, changes, checks)
-    if found is not None and lines and events.index(found[0]) > seen_at and '; the agent: "' not in lines[0].text:
-        text, *longer = (f'{each}; the agent: "{found[1]}"' for each in (lines[0].text, *lines[0].longer))
-        both = tuple(dict.fromkeys((*lines[0].evidence, reference(found[0]))))
-        lines[0] = replace(lines[0], text=text, evidence=both, longer=tuple(longer))
+    if found is not None and lines and events.index(found[0]) > seen_at:
+        lines[0] = _with_cause(lines[0], *found)
     elif found is not None and not lines and _BUG_FOUND.search(found[0].text) and not _changed_since(found[0], events):
         lines = [cited(BriefPart.FAILED, f'the agent found, and has not changed anything since: "{found[1]}"', found[0])]
     yield from lines
@@ -165,6 +164,15 @@ def failed_lines(
     for run in others[: _FAILURES - len(checks)]:
         yield _failed_line(run, done, events, [])
     yield from _not_applied(events, done, made, changes)
+
+
+def _with_cause(line: BriefLine, message: Event, cause: str) -> BriefLine:
+    """Return the line with what the agent found, unless it quotes the agent already."""
+    if _QUOTES_THE_AGENT in line.text:
+        return line
+    text, *longer = (f'{each}{_QUOTES_THE_AGENT}{cause}"' for each in (line.text, *line.longer))
+    evidence = tuple(dict.fromkeys((*line.evidence, reference(message))))
+    return replace(line, text=text, evidence=evidence, longer=tuple(longer))
 
 
 def _last_line(run: Run, events: Sequence[Event]) -> Iterator[BriefLine]:
@@ -282,7 +290,7 @@ def _failed_line(run: Run, done: Sequence[Run], events: Sequence[Event], since: 
     partly = f" (only `{typed(later.command)}` has gone well since)" if later else ""
     unverified = f"; unverified: {names(since, FILES_CITED, parts=PATH_PARTS)} changed since, run it again" if since else ""
     explained = _explained(run, events) if run.is_check else None
-    verdict = f'; the agent: "{clip_line(explained[1], _VERDICT)}"' if explained else ""
+    verdict = f'{_QUOTES_THE_AGENT}{clip_line(explained[1], _VERDICT)}"' if explained else ""
     events_cited = (run.event, *((later.event,) if later else ()), *((explained[0],) if explained else ()))
     evidence = (*map(reference, events_cited), *(file.evidence for file in since[:1]))
     text, *more = (f"`{typed(run.command)}` failed{each}{partly}{unverified}{verdict}" for each in (short, *longer))
@@ -321,9 +329,10 @@ def _nearest_failure(run: Run) -> str:
         return next((found for line in reversed(above) if (found := first_failure(line))), "")
     if run.tested == "failed" and _NAMED_BELOW in run.event.text:
         return ""
-    lines = run.said.split("\n")
-    first = run.failure
-    return next((found for line in lines if (found := first_failure(line)) and not found.endswith("task failed")), first)
+    if not run.failure.endswith("task failed"):
+        return run.failure
+    told = (first_failure(line) for line in run.said.split("\n"))
+    return next((said for said in told if said and not said.endswith("task failed")), run.failure)
 
 
 def _placed(said: str) -> str:

@@ -354,6 +354,11 @@ def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedF
         yield cited(BriefPart.NEXT, ANSWERED, messages[-1])
 
 
+def _last_turn(events: Sequence[Event]) -> int:
+    """Return the place of the event that began the last turn, -1 if none did."""
+    return max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
+
+
 def _not_begun(events: Sequence[Event]) -> Event | None:
     """Return the last prompt if the agent neither said nor did anything after it."""
     for event in reversed(events):
@@ -366,8 +371,8 @@ def _not_begun(events: Sequence[Event]) -> Event | None:
 
 def _so_far(events: Sequence[Event], files: Sequence[ChangedFile], said: str) -> str:
     """Return that nothing was changed yet for the last prompt, with the files read for it that are not in what is ``said``."""
-    asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=None)
-    if asked is None or any(file.at >= events[asked].at for file in files):
+    asked = _last_turn(events)
+    if asked < 0 or any(file.at >= events[asked].at for file in files):
         return ""
     if any(event.tool in CHANGE_FILES and event.type is EventType.TOOL_RESULT and event.status == "ok" for event in events[asked:]):
         return ""
@@ -431,15 +436,16 @@ def _gone_well(item: str, tried: Sequence[Run]) -> str:
 def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
     """Yield what the agent had announced and what it had begun. ``settled`` means that all was tested, and nothing fails."""
     answered = {event.call for event in events if event.call and event.type not in (EventType.TOOL_CALL, EventType.COMMAND)}
-    asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
+    asked = _last_turn(events)
     lately = events[max(asked + 1, len(events) - _UNANSWERED) :]
     begun = next((event for event in reversed(lately) if event.call and event.call not in answered), None)
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
     if said is not None and _announces(events, said):
         after = events[events.index(said) :]
-        if not any("git commit" in run.purposes for run in runs(after) if run.outcome != "unknown"):
-            then = ", ".join(_done_since([event for event in after if begun is None or event.call != begun.call]))
-            well = {kind for run in runs(after) if run.outcome == "ok" for kind in run.kinds}
+        since = runs(after)
+        if not any("git commit" in run.purposes for run in since if run.outcome != "unknown"):
+            then = ", ".join(_done_since([event for event in after if begun is None or event.call != begun.call], since))
+            well = {kind for run in since if run.outcome == "ok" for kind in run.kinds}
             then += _TO_REPORT if settled and well and kinds_in(said.text) <= well else ""
             calls = len({event.call for event in after if event.call})
             when = f"the agent had said, {calls} calls before the end" if calls >= _LONG_AGO else "the agent was at"
@@ -477,9 +483,9 @@ def _difference(before: str, after: str) -> tuple[str, str]:
     return " ".join(ours[same:]), " ".join(theirs[same:])
 
 
-def _done_since(events: Sequence[Event]) -> Iterator[str]:
-    """Yield what was done, in order: the files read and changed, and the commands with how they ended."""
-    ended = {run.event.call: run for run in runs(events) if run.event.call}
+def _done_since(events: Sequence[Event], done: Sequence[Run]) -> Iterator[str]:
+    """Yield what was done last, in order: the files read and changed, and the commands with how they ended."""
+    ended = {run.event.call: run for run in done if run.event.call}
     for action, group in groupby(list(_steps_of(events, ended))[-_DONE:], key=lambda step: step[0]):
         yield f"{action} {', '.join(dict.fromkeys(name for _, name in group))}".lstrip()
 
@@ -496,6 +502,7 @@ def _argument(text: str) -> str:
 
 
 def _steps_of(events: Sequence[Event], ended: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
+    """Yield each action with what it was done to; a command that acts has no action but its own."""
     shown: set[str] = set()
     for event in events:
         if event.type is EventType.FILE_ACTION and event.path and event.status != "failed":
@@ -512,7 +519,7 @@ def _steps_of(events: Sequence[Event], ended: Mapping[str, Run]) -> Iterator[tup
 
 def _done_last(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
     """Yield the last action of a session that was left midway."""
-    asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
+    asked = _last_turn(events)
     since = events[asked + 1 :]
     if events[-1].type in _ON_THE_WAY and since:
         seen = (event for event in reversed(since) if event.command or event.type in (EventType.FILE_ACTION, EventType.TOOL_CALL))
