@@ -331,8 +331,8 @@ def _nearest_failure(run: Run) -> str:
         return ""
     if not run.failure.endswith("task failed"):
         return run.failure
-    told = (first_failure(line) for line in run.said.split("\n"))
-    return next((said for said in told if said and not said.endswith("task failed")), run.failure)
+    messages = (first_failure(line) for line in run.said.split("\n"))
+    return next((said for said in messages if said and not said.endswith("task failed")), run.failure)
 
 
 def _placed(said: str) -> str:
