@@ -322,7 +322,7 @@ def _lines(session: Session, events: Sequence[Event], prompt: Event | None, ends
     if (found_brief := brief(session, events)) is not None:
         for part in _ALSO:
             line = next((line for line in found_brief.lines if line.part is part and "no answer" not in line.text), None)
-            if line is not None and line.text != NOTHING_PASSED:
+            if line is not None and not line.text.startswith(NOTHING_PASSED):
                 yield f"{'Last stable' if part is BriefPart.STABLE else 'Open'}: {line.text}"
 
 

@@ -59,6 +59,7 @@ _BUG_FOUND = lazy_regex(
     r"|\b(?:test|check|build)s? (?:is|are|was|were) failing\b",
     re.IGNORECASE,
 )
+_QUOTES_THE_AGENT = '; the agent: "'
 _NAMED_BELOW = "(fail) "
 _ABOVE = 1_500
 _FRAME_LINE = lazy_regex(r"(?: FIXABLE)?\s{0,4}[━═─]{3,}.{0,200}")
@@ -72,7 +73,7 @@ _AT_THE_END = 6
 """Number of events."""
 _GOES_ON = lazy_regex(r" (?:Let me|Let['’]s|I['’]ll|Now I|I will|I need to)\b.*")
 """What an agent says that it will do about it."""
-_CHANGE_FILES = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "apply_diff", "replace", "write_file"})
+CHANGE_FILES = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "apply_diff", "replace", "write_file"})
 _LATELY_EVENTS = 60
 _FAILURES = 4
 _LATELY = 25
@@ -85,10 +86,16 @@ _REPORTS_BACK = 3
 _EVENTS_OF_CALL = 6
 _READ = 4_000
 _CAUSE = 200
+_FURTHER = ((2, 80), (4, 120))
+"""How many failures of a check are quoted, and in how many characters each."""
 _EXPLAINED_WITHIN = 40
 """Number of events."""
 _WORDS_OF_A_REQUEST = 4
-_FILE_LINE = lazy_regex(r"^\s{0,8}(?:at |--> )?[\w./@-]{1,200}\.\w{1,6}[:(]\d{1,6}\b.{0,200}", re.MULTILINE)
+_FILE_LINE = lazy_regex(
+    r"^\s{0,8}(?:at )?[\w./@-]{1,200}\.\w{1,6}(?::\d+:\d+)? (?:format|parse|lint/\S{1,80}|assist/\S{1,80})(?=\s|$)"
+    r"|^\s{0,8}(?:at |--> )?[\w./@-]{1,200}\.\w{1,6}[:(]\d{1,6}\b.{0,200}",
+    re.MULTILINE,
+)
 _OF_OTHERS = lazy_regex(
     r"/(?:node_modules|site-packages|lib/python[\d.]{1,6}|src/runtime|src/testing|\.cargo|rustc|dist-packages)/"
 )
@@ -138,7 +145,8 @@ def failed_lines(
         key=lambda run: (run.was_called_wrongly, "tests" not in run.kinds),
     )
     last = next((run for run in reversed(done) if run.outcome != "unknown" and run.place >= len(events) - _AT_THE_END), None)
-    others = [run for run in failures if not run.is_check and run.place >= lately and run.failure and not _is_answered(run, events)]
+    others = [run for run in failures if not run.is_check and run.place >= lately and not _is_answered(run, events)]
+    others = [run for run in others if run.failure or "git commit" in run.purposes]
     others = [run for run in others if not _found_elsewhere(run, events)]
     files = last_changes(changes)
     lines = [_failed_line(run, done, events, code_since(files, since=run.place)) for run in checks[:_FAILURES]]
@@ -146,9 +154,8 @@ def failed_lines(
         lines.insert(0, _refused_line(refused, events))
     seen_at = max((run.place for run in (refused, *checks[:1]) if run is not None), default=-1)
     lines += _reported(events, done, made, changes, checks)
-    if found is not None and lines and events.index(found[0]) > seen_at and '; the agent: "' not in lines[0].text:
-        verdict = f'{lines[0].text}; the agent: "{found[1]}"'
-        lines[0] = replace(lines[0], text=verdict, evidence=tuple(dict.fromkeys((*lines[0].evidence, reference(found[0])))))
+    if found is not None and lines and events.index(found[0]) > seen_at:
+        lines[0] = _with_cause(lines[0], *found)
     elif found is not None and not lines and _BUG_FOUND.search(found[0].text) and not _changed_since(found[0], events):
         lines = [cited(BriefPart.FAILED, f'the agent found, and has not changed anything since: "{found[1]}"', found[0])]
     yield from lines
@@ -157,6 +164,15 @@ def failed_lines(
     for run in others[: _FAILURES - len(checks)]:
         yield _failed_line(run, done, events, [])
     yield from _not_applied(events, done, made, changes)
+
+
+def _with_cause(line: BriefLine, message: Event, cause: str) -> BriefLine:
+    """Return the line with what the agent found, unless it quotes the agent already."""
+    if _QUOTES_THE_AGENT in line.text:
+        return line
+    text, *longer = (f'{each}{_QUOTES_THE_AGENT}{cause}"' for each in (line.text, *line.longer))
+    evidence = tuple(dict.fromkeys((*line.evidence, reference(message))))
+    return replace(line, text=text, evidence=evidence, longer=tuple(longer))
 
 
 def _last_line(run: Run, events: Sequence[Event]) -> Iterator[BriefLine]:
@@ -247,14 +263,14 @@ def _not_applied(
         event = events[place]
         if event.type is EventType.USER_MESSAGE and event.text.strip():
             return
-        if event.type is EventType.TOOL_RESULT and event.call not in shells and event.tool not in _CHANGE_FILES | TOOLS:
-            if event.status in ("failed", "denied") and event.tool and event.tool not in well and not _ONLY_LOOKS.match(event.tool):
+        if event.type is EventType.TOOL_RESULT and event.call not in shells and event.tool not in CHANGE_FILES | TOOLS:
+            if event.status in ("failed", "denied") and event.tool not in well and not _ONLY_LOOKS.match(event.tool):
                 asked = next((each.text for each in reversed(events[:place]) if each.call == event.call and each.text), "")
                 what = f" ({clip_line(asked, _CALLED)})" if asked else ""
                 said = f"failed: {clip_line(event.text, SUBJECT)}" if event.status == "failed" else "was denied"
-                yield cited(BriefPart.FAILED, f"the last call of {event.tool}{what} {said}", event)
+                yield cited(BriefPart.FAILED, f"the last call of {event.tool or 'a tool'}{what} {said}", event)
             well.add(event.tool)
-        if event.type is EventType.TOOL_RESULT and event.tool in _CHANGE_FILES:
+        if event.type is EventType.TOOL_RESULT and event.tool in CHANGE_FILES:
             if event.status in ("failed", "denied") and event.path and place > known.get(event.path, -1):
                 how = "was denied" if event.status == "denied" else "failed, and is not applied"
                 said = f": {clip_line(event.text.partition(chr(10))[0], SUBJECT)}" if event.status == "failed" else ""
@@ -267,17 +283,18 @@ def _not_applied(
 
 
 def _failed_line(run: Run, done: Sequence[Run], events: Sequence[Event], since: Sequence[ChangedFile]) -> BriefLine:
-    because = f": {why}{_further(run)}" if (why := _why(run, done)) else ""
+    why = _why(run, done)
+    short, *longer = dict.fromkeys(f": {why}{_further(run, *each)}" if why else "" for each in _FURTHER)
     parts = (each for each in reversed(done) if each.place > run.place and each.outcome == "ok" and _part_of(each, run))
     later = next(parts, None)
     partly = f" (only `{typed(later.command)}` has gone well since)" if later else ""
     unverified = f"; unverified: {names(since, FILES_CITED, parts=PATH_PARTS)} changed since, run it again" if since else ""
     explained = _explained(run, events) if run.is_check else None
-    verdict = f'; the agent: "{clip_line(explained[1], _VERDICT)}"' if explained else ""
+    verdict = f'{_QUOTES_THE_AGENT}{clip_line(explained[1], _VERDICT)}"' if explained else ""
     events_cited = (run.event, *((later.event,) if later else ()), *((explained[0],) if explained else ()))
     evidence = (*map(reference, events_cited), *(file.evidence for file in since[:1]))
-    text = f"`{typed(run.command)}` failed{because}{partly}{unverified}{verdict}"
-    return BriefLine(part=BriefPart.FAILED, text=text, evidence=tuple(dict.fromkeys(evidence)))
+    text, *more = (f"`{typed(run.command)}` failed{each}{partly}{unverified}{verdict}" for each in (short, *longer))
+    return BriefLine(part=BriefPart.FAILED, text=text, evidence=tuple(dict.fromkeys(evidence)), longer=tuple(more))
 
 
 def _why(run: Run, done: Sequence[Run]) -> str:
@@ -293,16 +310,15 @@ def _why(run: Run, done: Sequence[Run]) -> str:
     return "; ".join(part for part in (summary, "" if said in summary else said) if part)
 
 
-def _further(run: Run) -> str:
-    """Return the second of several failures that a checker or compiler printed, and how many more there are."""
+def _further(run: Run, most: int, length: int) -> str:
+    """Return the second of several failures that a checker or compiler printed, up to ``most``, and how many more there are."""
     if run.tested == "failed" or not run.is_check:
         return ""
     by_signature = {signatures(line)[:1]: said for line in run.said.split("\n") if (said := first_failure(line))}
     found = [said for said in by_signature.values() if not _EXIT_CODE.match(said)]
-    if len(found) < 2:
-        return ""
-    more = f" and {len(found) - 2} more" if len(found) > 2 else ""
-    return f"; {clip_line(found[1], SUBJECT)}{more}"
+    shown = "; ".join(clip_line(said, length) for said in found[1:most])
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return f"; {shown}{more}" if shown else ""
 
 
 def _nearest_failure(run: Run) -> str:
@@ -313,9 +329,10 @@ def _nearest_failure(run: Run) -> str:
         return next((found for line in reversed(above) if (found := first_failure(line))), "")
     if run.tested == "failed" and _NAMED_BELOW in run.event.text:
         return ""
-    lines = run.said.split("\n")
-    first = run.failure
-    return next((found for line in lines if (found := first_failure(line)) and not found.endswith("task failed")), first)
+    if not run.failure.endswith("task failed"):
+        return run.failure
+    messages = (first_failure(line) for line in run.said.split("\n"))
+    return next((said for said in messages if said and not said.endswith("task failed")), run.failure)
 
 
 def _placed(said: str) -> str:

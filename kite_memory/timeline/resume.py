@@ -11,10 +11,11 @@ from pathlib import PurePath
 from kite_memory.model.event import PLANNING, Event, EventType, Session, opens_turn
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip, clip_line, end_of, gist, outline
-from kite_memory.timeline.failures import failed_lines, kinds_in
+from kite_memory.timeline.failures import CHANGE_FILES, failed_lines, kinds_in
 from kite_memory.timeline.runs import Run, bare, commits, last_branch, runs
 from kite_memory.timeline.standing import (
     ANSWERED,
+    NO_ANSWER,
     BriefLine,
     BriefPart,
     ChangedFile,
@@ -58,11 +59,11 @@ _LATELY = 25
 _SAID, _ASKED, _LONGER, _COMMAND, _SUBJECT = 240, 220, (900, 640, 460, 390, 320), 100, 80
 _ITEM, _ITEMS = 110, 3
 _STEPS, _STEP, _CHECK = 3, 60, 80
-_OFFER, _AGREED_OFFER, _LONG_OFFER, _AT = 320, 480, 800, 280
+_OFFER, _FULL_OFFER, _AGREED_OFFER, _LONG_OFFER, _AT = 240, 320, 480, 800, 280
 _ANSWER, _QUESTION = 160, 70
 _RECAP_PROMPTS = 4
 _DONE = 3
-_INPUTS = (0, 100, 60)
+_INPUTS = (0, 200, 100, 60)
 _LONG_AGO = 10
 _READ_FOR_IT = 5
 """Number of calls after which a message no longer says what is being done."""
@@ -72,13 +73,15 @@ _SHOWN_OTHERWISE = frozenset({"Read", "Edit", "MultiEdit", "Write", "read_file",
 _LOOKS = lazy_regex(r"(?:.{1,60}__)?(?:grep|glob|search|list|find|ls|web|read|get|fetch)", re.IGNORECASE)
 _REPLACES = lazy_regex(r"^old_string: (.{0,2000}?)\nnew_string: (.{0,2000})", re.DOTALL | re.MULTILINE)
 _STEP_LEFT = 90
+_NO_CHANGE = lazy_regex(r"\bno\b.{0,40}\b(?:changes?|needed|required|necessary)\b", re.IGNORECASE)
 _FILE_NAMED = lazy_regex(r"[\w./@-]{1,120}\.[A-Za-z]\w{0,5}\b")
 _LONG_FOLDER = lazy_regex(r"(?<![\w.~])/(?:[\w.@~+-]{1,80}/){2,}")
-_ENDED = {"ok": "went well", "failed": "failed"}
+_ENDED = {"ok": "went well", "failed": "failed", "unknown": "ended, how is not clear"}
 _MESSAGES_BACK = 3
 _QUESTION_END = 400
 _READ = 4_000
 _ON_THE_WAY = frozenset({EventType.TOOL_RESULT, EventType.FILE_ACTION, EventType.TEST_RESULT, EventType.ERROR, EventType.COMMAND})
+_ACTS = frozenset({EventType.ASSISTANT_MESSAGE, EventType.TOOL_CALL, EventType.COMMAND, EventType.FILE_ACTION})
 _UNANSWERED = 6
 """Number of events: a call without a result further from the end was lost, not left unfinished."""
 _ASKS = lazy_regex(r"\?[\s\"')*`_]|\?\Z")
@@ -222,7 +225,7 @@ def _asked_last(events: Sequence[Event], prompt: Event, before: Event | None, de
     if events[-1].type is EventType.RESUME_POINT and events[-1].status == "interrupted":
         after += "; then interrupted the agent"
     agrees = len(prompt.text.split(None, _AGREES)) < _AGREES and "?" not in prompt.text
-    lengths = (_OFFER, _LONG_OFFER, _AGREED_OFFER) if agrees else (_OFFER,)
+    lengths = (_OFFER, _LONG_OFFER, _AGREED_OFFER, _FULL_OFFER) if agrees else (_OFFER, _FULL_OFFER)
     offers = [_in_answer_to(before, prompt, length) for length in lengths]
     asked = _asked("asked last", prompt, offers[0] + after)
     longer = (*asked.longer, *dict.fromkeys(asked.text.replace(offers[0], each) for each in offers[1:] if each != offers[0]))
@@ -335,6 +338,8 @@ def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedF
     if at_hand:
         said = f"{at_hand[0].text}{_so_far(events, files, at_hand[0].text)}"
         at_hand[0] = replace(at_hand[0], text=said, longer=tuple(each for each in at_hand[0].longer if len(each) > len(said)))
+    if not at_hand and (waiting := _not_begun(events)) is not None:
+        yield cited(BriefPart.NEXT, "nothing was done yet for what was asked last", waiting)
     yield from (*at_hand, *listed) if stale else (*listed, *at_hand)
     if not listed:
         yield from _steps_left(events, files)
@@ -349,10 +354,27 @@ def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedF
         yield cited(BriefPart.NEXT, ANSWERED, messages[-1])
 
 
+def _last_turn(events: Sequence[Event]) -> int:
+    """Return the place of the event that began the last turn, -1 if none did."""
+    return max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
+
+
+def _not_begun(events: Sequence[Event]) -> Event | None:
+    """Return the last prompt if the agent neither said nor did anything after it."""
+    for event in reversed(events):
+        if opens_turn(event):
+            return event
+        if event.type in _ACTS and event.status != "interrupted":
+            return None
+    return None
+
+
 def _so_far(events: Sequence[Event], files: Sequence[ChangedFile], said: str) -> str:
     """Return that nothing was changed yet for the last prompt, with the files read for it that are not in what is ``said``."""
-    asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=None)
-    if asked is None or any(file.at >= events[asked].at for file in files):
+    asked = _last_turn(events)
+    if asked < 0 or any(file.at >= events[asked].at for file in files):
+        return ""
+    if any(event.tool in CHANGE_FILES and event.type is EventType.TOOL_RESULT and event.status == "ok" for event in events[asked:]):
         return ""
     read = dict.fromkeys(
         inside(event.path, "")
@@ -378,7 +400,7 @@ def _steps_left(events: Sequence[Event], files: Sequence[ChangedFile]) -> Iterat
     left = [
         f"({at + 1}) {clip_line(step, _STEP_LEFT)}"
         for at, (step, names) in enumerate(zip(found.steps, named, strict=True))
-        if (names and not names & changed) or at > begun
+        if ((names and not names & changed) or at > begun) and not _NO_CHANGE.search(step)
     ]
     if left:
         more = f" and {len(left) - _STEPS} more" if len(left) > _STEPS else ""
@@ -414,19 +436,22 @@ def _gone_well(item: str, tried: Sequence[Run]) -> str:
 def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
     """Yield what the agent had announced and what it had begun. ``settled`` means that all was tested, and nothing fails."""
     answered = {event.call for event in events if event.call and event.type not in (EventType.TOOL_CALL, EventType.COMMAND)}
-    begun = next((event for event in reversed(events[-_UNANSWERED:]) if event.call and event.call not in answered), None)
+    asked = _last_turn(events)
+    lately = events[max(asked + 1, len(events) - _UNANSWERED) :]
+    begun = next((event for event in reversed(lately) if event.call and event.call not in answered), None)
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
     if said is not None and _announces(events, said):
         after = events[events.index(said) :]
-        if not any("git commit" in run.purposes for run in runs(after) if run.outcome != "unknown"):
-            then = ", ".join(_done_since([event for event in after if begun is None or event.call != begun.call]))
-            well = {kind for run in runs(after) if run.outcome == "ok" for kind in run.kinds}
+        since = runs(after)
+        if not any("git commit" in run.purposes for run in since if run.outcome != "unknown"):
+            then = ", ".join(_done_since([event for event in after if begun is None or event.call != begun.call], since))
+            well = {kind for run in since if run.outcome == "ok" for kind in run.kinds}
             then += _TO_REPORT if settled and well and kinds_in(said.text) <= well else ""
             calls = len({event.call for event in after if event.call})
             when = f"the agent had said, {calls} calls before the end" if calls >= _LONG_AGO else "the agent was at"
-            yield cited(BriefPart.NEXT, f'{when}: "{_ending(said.text, _AT)}"{f"; since then {then}" if then else ""}', said)
+            quoted = _ending(said.text, _AT // 2 if calls >= _LONG_AGO else _AT)
+            yield cited(BriefPart.NEXT, f'{when}: "{quoted}"{f"; since then {then}" if then else ""}', said)
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
-        asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
         announced = said is not None and _announces(events, said)
         report = _TO_REPORT if settled and not announced and any(run.is_check for run in runs(events[asked + 1 :])) else ""
         texts = (f"begun, and no result was seen: {begun.tool} {_input(begun, most)}".rstrip() + report for most in _INPUTS)
@@ -440,7 +465,7 @@ def _input(call: Event, most: int) -> str:
     Replaced text is shown if ``most`` characters of it are wanted.
     """
     if call.command:
-        return f"`{clip_line(bare(call.command), _COMMAND)}`"
+        return f"`{clip_line(bare(call.command), max(most, _COMMAND))}`"
     name = inside(call.path, "") if call.path else ""
     text = "" if call.text == call.path else call.text
     if replaced := _REPLACES.search(text[:_READ]):
@@ -458,9 +483,9 @@ def _difference(before: str, after: str) -> tuple[str, str]:
     return " ".join(ours[same:]), " ".join(theirs[same:])
 
 
-def _done_since(events: Sequence[Event]) -> Iterator[str]:
-    """Yield what was done, in order: the files read and changed, and the commands with how they ended."""
-    ended = {run.event.call: run for run in runs(events) if run.event.call}
+def _done_since(events: Sequence[Event], done: Sequence[Run]) -> Iterator[str]:
+    """Yield what was done last, in order: the files read and changed, and the commands with how they ended."""
+    ended = {run.event.call: run for run in done if run.event.call}
     for action, group in groupby(list(_steps_of(events, ended))[-_DONE:], key=lambda step: step[0]):
         yield f"{action} {', '.join(dict.fromkeys(name for _, name in group))}".lstrip()
 
@@ -477,13 +502,14 @@ def _argument(text: str) -> str:
 
 
 def _steps_of(events: Sequence[Event], ended: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
+    """Yield each action with what it was done to; a command that acts has no action but its own."""
     shown: set[str] = set()
     for event in events:
         if event.type is EventType.FILE_ACTION and event.path and event.status != "failed":
             yield event.text.partition(",")[0].strip()[:20] or "changed", inside(event.path, "")
         elif (run := ended.get(event.call)) is not None and event.call not in shown:
             shown.add(event.call)
-            if run.outcome != "unknown" and run.purposes:
+            if run.purposes:
                 yield "", f"`{_short(run.command)}` {_ENDED[run.outcome]}"
             elif run.command:
                 yield "looked with", f"`{_short(run.command)}`{' (failed)' if run.outcome == 'failed' else ''}"
@@ -493,7 +519,7 @@ def _steps_of(events: Sequence[Event], ended: Mapping[str, Run]) -> Iterator[tup
 
 def _done_last(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
     """Yield the last action of a session that was left midway."""
-    asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
+    asked = _last_turn(events)
     since = events[asked + 1 :]
     if events[-1].type in _ON_THE_WAY and since:
         seen = (event for event in reversed(since) if event.command or event.type in (EventType.FILE_ACTION, EventType.TOOL_CALL))
@@ -553,7 +579,7 @@ def _open(events: Sequence[Event]) -> Iterator[BriefLine]:
     for event in list(reversed(waiting.values()))[:2]:
         if event.text.strip():
             length = _QUESTION if event.text == latest else _ASKED  # the last prompt stands in the brief already
-            yield cited(BriefPart.OPEN, f'the person had no answer to: "{clip_line(event.text, length)}"', event)
+            yield cited(BriefPart.OPEN, f'{NO_ANSWER}: "{clip_line(event.text, length)}"', event)
 
 
 def _closing_question(text: str) -> str:

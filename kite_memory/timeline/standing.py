@@ -164,6 +164,8 @@ PATH_PARTS = 2
 """Parts of a path shown where it was named in full before."""
 
 
+NO_ANSWER = "the person had no answer to"
+"""Goes last: the prompt stands in the brief already, or is older."""
 ANSWERED = "the agent had answered, and the person is next"
 """Goes after all that is urgent."""
 _MATTERS = (
@@ -176,6 +178,9 @@ _MATTERS = (
     BriefPart.OPEN,
 )
 """The order of parts where there is little room."""
+_ROOM_FOR_OTHERS = 220
+_LEAST = frozenset({BriefPart.DOING, BriefPart.NEXT, BriefPart.FAILED})
+"""What a brief is of no use without."""
 _PLAN_BEFORE = "asked before, a plan"
 
 
@@ -190,15 +195,18 @@ def fitted(lines: Sequence[BriefLine], *, tokens: int, cost: Callable[[BriefLine
         [of_part[turn] for of_part in by_part.values() if turn < len(of_part)] for turn in range(max(map(len, by_part.values())))
     ]
     failed = by_part[BriefPart.FAILED]
-    first = [line for line in turns[0] if line.text != ANSWERED]
+    first = [line for line in turns[0] if line.text != ANSWERED and not line.text.startswith(NO_ANSWER)]
     then = by_part[BriefPart.NEXT]
     urgent = (*failed[:1], *then[1:2], *failed[1:2], *by_part[BriefPart.DOING][1:2], *failed[2:], *then)
     longer = [(line, replace(line, text=text)) for line in lines for text in line.longer]
     fuller = [(line, replace(line, text=line.longer[-1])) for line in first[:1] if line.longer]
     whole_or_shorter = [(line, shown) for line in first for shown in (line, *_without_clauses(line))]
+    least = [each for each in whole_or_shorter if each[0].part in _LEAST]
+    stable = [each for each in whole_or_shorter if each[0].part is BriefPart.STABLE]
+    rest = [each for each in whole_or_shorter if each[0].part not in _LEAST]
     plan = [(line, line) for line in by_part[BriefPart.DOING][1:2] if line.text.startswith(_PLAN_BEFORE)]
-    begun = [(line, replace(line, text=line.longer[-1])) for line in then if line.longer]
-    shown_first = (*whole_or_shorter, *plan, *begun, *fuller, *((line, line) for line in urgent))
+    begun = [(line, shown) for line in then[1:] for shown in (*_not_too_long(line), line) if line.longer]
+    shown_first = (*least, *stable[-1:], *begun, *plan, *rest, *fuller, *((line, line) for line in urgent))
     kept: dict[BriefLine, BriefLine] = {}
     for line, shown in (*shown_first, *longer, *((line, line) for turn in turns for line in turn)):
         if line in kept and len(shown.text) <= len(kept[line].text):
@@ -208,6 +216,12 @@ def fitted(lines: Sequence[BriefLine], *, tokens: int, cost: Callable[[BriefLine
             tokens -= needed
             kept[line] = shown
     return tuple(kept[line] for line in lines if line in kept)
+
+
+def _not_too_long(line: BriefLine) -> Iterator[BriefLine]:
+    """Yield the line with the longest text that leaves room for others."""
+    fitting = [text for text in line.longer if len(text) <= _ROOM_FOR_OTHERS]
+    yield from (replace(line, text=text) for text in fitting[:1])
 
 
 def _without_clauses(line: BriefLine) -> Iterator[BriefLine]:
@@ -410,6 +424,9 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
                 f"{NOTHING_PASSED}; `{typed(ran.command)}` ran without an error {ran.event.at:%m-%d %H:%M}",
                 ran.event,
             )
+        elif clean := _clean_since(-1, files, done):
+            well = " and ".join(f"`{typed(run.command)}`" for run in clean)
+            yield cited(BriefPart.STABLE, f"{NOTHING_PASSED}; {well} went well", *(run.event for run in clean))
         elif checks:
             yield cited(BriefPart.STABLE, NOTHING_PASSED, checks[-1].event)
         return
@@ -432,11 +449,12 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
     )
     if stable.narrow and stable.tests:
         passed += f", a part of the tests; all of them last: {stable.whole}" if stable.whole else ", a part of the tests"
-    clean = _clean_since(stable, files, done)
+    clean = _clean_since(stable.place, files, done)
     checked = f"; {' and '.join(f'`{typed(run.command)}`' for run in clean)} went well after that" if clean else ""
     text, *longer = dict.fromkeys(
-        f"{stable.at:%Y-%m-%d %H:%M}{commit}: {passed}{with_files}"
-        f"{f', since then {names(changed, most, parts=PATH_PARTS)}' if changed else ', nothing since'}{checked}{failing}"
+        f"{stable.at:%Y-%m-%d %H:%M}{commit}: {passed}"
+        f"{f', since then {names(changed, most, parts=PATH_PARTS)}' if changed else ', nothing since'}"
+        f"{with_files}{checked}{failing}"
         for most in (FILES_CITED, 3 * FILES_CITED)
     )
     seen = (reference(run.event) for run in clean)
@@ -450,13 +468,13 @@ def changes_files(run: Run) -> bool:
     return any(write.formats for write in writes(run.command))
 
 
-def _clean_since(stable: Stable, files: Sequence[ChangedFile], done: Sequence[Run]) -> list[Run]:
-    """Return the last lint and type check that went well after the tests, with no code changed since."""
+def _clean_since(place: int, files: Sequence[ChangedFile], done: Sequence[Run]) -> list[Run]:
+    """Return the last lint and type check that went well after a place, with no code changed since."""
     changed = max((file.place for file in files if is_code(file)), default=-1)
     last: dict[frozenset[str], Run] = {}
     for run in done:
         if (
-            run.place > stable.place
+            run.place > place
             and run.place >= changed
             and run.outcome == "ok"
             and not changes_files(run)

@@ -20,7 +20,7 @@ ASKED = 'asked last: "Let the sweeper take back stale claims, as PostgreSQL does
 CHANGED = "edited since the last commit: orchard/sweeper.py, settings.toml and 3 more"
 FAILED = "`pytest tests/test_sweeper.py` failed: AssertionError: the lease is 0 (only `pytest -k lease` has gone well since)"
 VERIFY = "`make lint` went well at 03-01 09:12, but not seen since these changed: sweeper.py"
-STABLE = "2026-03-01 09:10, after commit 4fe3ad32: `pytest` passed (4 passed); 2 files changed by then, since then sweeper.py"
+STABLE = "2026-03-01 09:10, after commit 4fe3ad32: `pytest` passed (4 passed), since then sweeper.py; 2 files changed by then"
 LINES = (ASKED, CHANGED, FAILED, VERIFY, STABLE)
 USAGE = Usage(tokens_in=100, tokens_out=20, dollars=0.002)
 

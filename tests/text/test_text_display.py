@@ -80,6 +80,11 @@ class TestGist:
             " (1) Mend the pump: New seals for both valves.; (2) Open the gates"
         )
 
+    def test_what_is_to_be_delivered_is_the_goal(self) -> None:
+        asked = f"# Task: Think about the pump\n\nThis is a design. Your deliverable is a sketch, NOT a new pump.\n\n{self.PLAN}"
+
+        assert '": a sketch, NOT a new pump.' in gist(asked, 300)
+
     def test_with_little_room_the_title_and_the_goal_come_before_the_steps(self) -> None:
         short = gist(self.PLAN, 130)
 

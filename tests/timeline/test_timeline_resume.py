@@ -207,10 +207,22 @@ class TestNext:
 
     def test_the_steps_of_a_plan_that_name_a_file_not_changed_yet_are_left(self) -> None:
         steps = "".join(f"## {at}. Prune `{name}.py`\n\n{'Slowly and with care. ' * 20}\n\n" for at, name in enumerate("abcd", 1))
+        steps += "## 5. No change of `e.py` is needed\n\nIt is fine.\n\n"
         work = Work().asked(f"# Plan: Prune the orchard\n\n{steps}").edited(f"{HOME}/a.py").edited(f"{HOME}/c.py")
 
         assert "left of the plan, by the files changed so far: (2) Prune b.py" in lines_of(work, BriefPart.NEXT)[-1]
         assert "(4) Prune d.py" in lines_of(work, BriefPart.NEXT)[-1]
+        assert "(5)" not in lines_of(work, BriefPart.NEXT)[-1]
+
+    def test_a_call_before_the_last_prompt_is_not_what_was_begun(self) -> None:
+        work = Work().asked("Graft").called("new_task", "message: prune first").asked("It is pruned. Now water it.")
+
+        assert lines_of(work, BriefPart.NEXT) == ["nothing was done yet for what was asked last"]
+
+    def test_a_prompt_at_the_end_is_what_is_next(self) -> None:
+        work = Work().asked("Graft").said("Done.").asked("Now water it")
+
+        assert lines_of(work, BriefPart.NEXT) == ["nothing was done yet for what was asked last"]
 
     def test_what_was_left_on_the_way_says_what_was_done_last(self) -> None:
         assert lines_of(Work().asked("commit").ran("git status"), BriefPart.NEXT) == [
@@ -883,7 +895,7 @@ def test_a_first_line_that_does_not_fit_is_shown_without_its_last_clauses() -> N
 
     (kept,) = fitted(only.lines, tokens=len(stable.text) - 1, cost=lambda line: len(line.text))
 
-    assert kept.text == "2026-03-01 09:00: `pytest` passed (4 passed); 1 file changed by then, nothing since"
+    assert kept.text == "2026-03-01 09:00: `pytest` passed (4 passed), nothing since; 1 file changed by then"
 
 
 def test_an_approach_that_was_agreed_to_is_told_by_its_steps() -> None:

@@ -71,7 +71,7 @@ class TestStable:
         work = work.ran("sed -i 's/1/2/' src/trees/b.py").ran("git rebase main", "Successfully rebased")
 
         assert lines_of(work, BriefPart.STABLE) == [
-            "2026-03-01 09:00: `pytest` passed (4 passed); 1 file changed by then, since then `git rebase main`, trees/b.py"
+            "2026-03-01 09:00: `pytest` passed (4 passed), since then `git rebase main`, trees/b.py; 1 file changed by then"
         ]
         assert lines_of(work, BriefPart.VERIFY) == ["run `pytest` again: files changed since the last stable point"]
 
@@ -104,6 +104,11 @@ class TestStable:
 
         assert lines_of(work, BriefPart.STABLE)[0].endswith("nothing since; `ruff check .` went well after that")
         assert "ruff" not in lines_of(work.edited(f"{HOME}/a.py"), BriefPart.STABLE)[0]
+
+    def test_where_no_test_passed_a_clean_lint_is_said(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").ran("ruff check .", "All checks passed!")
+
+        assert lines_of(work, BriefPart.STABLE) == ["no test or build was seen to pass; `ruff check .` went well"]
 
 
 class TestReported:
@@ -256,6 +261,26 @@ class TestFailed:
         assert lines_of(work, BriefPart.FAILED) == ["the last call of Skill (skill: commit) failed: Unknown skill: commit"]
         assert lines_of(work.committed("abc1234", "Mend"), BriefPart.FAILED) == []
 
+    def test_a_commit_that_failed_for_any_reason_is_open(self) -> None:
+        work = Work().asked("commit").ran('git add dist && git commit -m "Mend"', "This path is ignored: dist", "failed")
+        work = work.said("It is ignored. Let me leave it out.").called("Bash", "git add src && git commit")
+
+        assert lines_of(work, BriefPart.FAILED) == ['`git add dist && git commit -m "Mend"` failed: This path is ignored: dist']
+
+    def test_of_several_complaints_of_a_checker_more_are_told_where_there_is_room(self) -> None:
+        said = "".join(f"pump.go:{at}:1: {name} is unused (unparam)\n" for at, name in enumerate(("valve", "gate", "rope"), 1))
+        work = Work().ran("make lint", said, "failed")
+        (line,) = (line for line in of(work).lines if line.part is BriefPart.FAILED)
+
+        assert line.text.endswith("valve is unused (unparam); pump.go:2:1: gate is unused (unparam) and 1 more")
+        assert line.longer[0].endswith("pump.go:3:1: rope is unused (unparam)")
+
+    def test_the_file_that_a_formatter_complains_about_is_named(self) -> None:
+        said = "at src/Gate.tsx format ━━━━━━━━\n\n  156 │ open(\n\nChecked 9 files. Found 1 error."
+        (line,) = lines_of(Work().ran("bun run lint", said, "failed"), BriefPart.FAILED)
+
+        assert "at src/Gate.tsx format" in line
+
     def test_a_look_that_failed_leaves_nothing_undone(self) -> None:
         work = Work().asked("Prune").called("Read", f"{HOME}/a.py").answered("File does not exist.", "failed")
 
@@ -330,7 +355,7 @@ class TestPrograms:
         work = Work().ran("go get orchard/pump@v2", "go: upgraded orchard/pump v1 => v2").ran("go test ./...", "ok", tests="ok")
 
         assert lines_of(work, BriefPart.CHANGED) == ["changed by go get: go.mod"]
-        assert lines_of(work, BriefPart.STABLE)[0].endswith("1 file changed by then, nothing since")
+        assert lines_of(work, BriefPart.STABLE)[0].endswith("nothing since; 1 file changed by then")
 
 
 class TestScripts:
