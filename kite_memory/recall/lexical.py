@@ -52,6 +52,7 @@ _WORD = lazy_regex(r"[^\W_]+")
 _SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 """Scripts written without blanks between words: indexed letter by letter, and searched for in pairs of neighbours."""
 _HIRAGANA = lazy_regex("[\u3040-\u309f ]+")
+_ELIDED = frozenset(("c", "d", "j", "l", "m", "n", "qu", "s", "t"))
 _SPACELESS_LETTER = lazy_regex(f"[{_SPACELESS}]")
 _SPACELESS_RUN = lazy_regex(f"[{_SPACELESS}]+|[^{_SPACELESS}]+")
 _MATCH = np.dtype([("note", "<i8"), ("score", "<f8")])
@@ -101,7 +102,9 @@ def _only_grammar(term: str, language: str) -> bool:
 @cache
 def _stop_words(language: str) -> frozenset[str]:
     """Return words that are not searched for in a text of this language, as `folded` writes them."""
-    return STOP_WORDS if language in ("", "en") else STOP_WORDS | {*map(folded, FREQUENT.get(language, ()))}
+    if language in ("", "en"):
+        return STOP_WORDS
+    return STOP_WORDS | {*map(folded, FREQUENT.get(language, ()))} | (_ELIDED if language == "fr" else frozenset())
 
 
 def folded(text: str) -> str:

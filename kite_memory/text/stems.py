@@ -76,11 +76,11 @@ FREQUENT: Mapping[str, frozenset[str]] = {
             eben halt ja nein keinen keinem keiner sich selbst beim ins ans vorher nachher danach zwar
         """,
         "fr": """
-            le la les l des d est et un une pas que qu qui pour dans sur avec du de on je j il en au aux ça ce c cette
-            cet ces mais ou plus par se s sont tu nous vous c'est c'était faut si comme tout tous toute toutes
-            pourquoi comment quand quel quelle quels quelles combien quoi lequel laquelle lesquels son sa ses ne n
+            le la les des est et un une pas que qui pour dans sur avec du de on je il en au aux ça ce cette cet
+            ces mais ou plus par se sont tu nous vous c'est c'était faut si comme tout tous toute toutes
+            pourquoi comment quand quel quelle quels quelles combien quoi lequel laquelle lesquels son sa ses ne
             n'a l'on a ai as ont avons avez avait avaient été être étaient était serait sera leur leurs très
-            d'où où même y elle elles ils me m moi te t toi lui eux mon ma mes ton ta tes notre nos votre vos
+            d'où où même y elle elles ils me moi te toi lui eux mon ma mes ton ta tes notre nos votre vos
             peut peux peuvent pourrait pourra pouvait doit dois doivent devrait fait faire fais font veut veux va vais
             vont donc car sans sous entre vers chez avant après pendant depuis encore déjà toujours jamais aussi bien
             rien quelque quelques certains certaines chaque autre autres ainsi alors qu'il qu'on qu'elle jusqu
