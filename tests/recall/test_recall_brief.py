@@ -7,6 +7,7 @@ import pytest
 
 from kite_memory.model.hit import Injection
 from kite_memory.model.note import NoteKind, NoteStatus, Scope
+from kite_memory.recall import pointing
 from tests.recall.notes import AUTH, CSS, DAY, LINT, QUEUE, VAULT, note
 from tests.recall.services import Services
 
@@ -123,6 +124,21 @@ def test_what_five_sessions_were_reported_and_no_one_opened_rests(services: Serv
     services.over(SAME[0], SAME[1], replace(SAME[2], importance=1))
 
     assert ids(begin(services, session="next")) == ["nb", "na", "nc"]
+
+
+def test_only_some_lines_go_to_others_while_their_notes_rest(services: Services) -> None:
+    best = [note(f"n{each:02}", f"Ladder {each} leans on the shed", project="mycelia") for each in range(pointing.MOST)]
+    services.over(*best)
+    for each in range(5):
+        begin(services, session=f"s{each}")
+    older = [note(f"o{each:02}", f"Bucket {each} hangs in the shed", project="mycelia") for each in range(20)]
+    older = [replace(each, created=each.created - timedelta(days=1)) for each in older]
+    services.over(*best, *older)
+
+    listed = ids(begin(services, session="next"))
+
+    assert sum(called.startswith("n") for called in listed) == 10
+    assert len(listed) == pointing.MOST
 
 
 def test_a_warning_of_what_sessions_run_again_and_again_comes_before_its_equals(services: Services) -> None:
