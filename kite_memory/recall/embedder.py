@@ -16,13 +16,14 @@ Purpose = Literal["document", "query"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
     """Embedding space: only vectors of the same space may be compared. ``threshold`` is the fused score from which a note is worth
-    showing.
+    showing. ``meaning`` is the share of the meaning in the score of a search; the rest is that of the words.
     """
 
     name: str
     dim: int
     version: str
     threshold: float
+    meaning: float = 0.65
 
     @property
     def tag(self) -> str:

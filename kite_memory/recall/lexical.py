@@ -51,6 +51,8 @@ _ENDINGS = frozenset(_SUFFIXES.split())
 _WORD = lazy_regex(r"[^\W_]+")
 _SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 """Scripts written without blanks between words: indexed letter by letter, and searched for in pairs of neighbours."""
+_HIRAGANA = lazy_regex("[\u3040-\u309f ]+")
+_ELIDED = frozenset(("c", "d", "j", "l", "m", "n", "qu", "s", "t"))
 _SPACELESS_LETTER = lazy_regex(f"[{_SPACELESS}]")
 _SPACELESS_RUN = lazy_regex(f"[{_SPACELESS}]+|[^{_SPACELESS}]+")
 _MATCH = np.dtype([("note", "<i8"), ("score", "<f8")])
@@ -77,7 +79,8 @@ class IndexedWords:
 def terms(text: str) -> list[str]:
     """Return the terms of a text to search for, each once, in the order of the text."""
     found: dict[str, None] = {}
-    stop_words = _stop_words(language_of(text))
+    language = language_of(text)
+    stop_words = _stop_words(language)
     for word in _WORD.findall(folded(text)):
         if word in stop_words or len(word) > _TERM_LENGTH:
             continue
@@ -86,13 +89,22 @@ def terms(text: str) -> list[str]:
                 found.update(dict.fromkeys(map(" ".join, pairwise(run)) if len(run) > 1 else [run]))
             else:
                 found[run] = None
-    return list(found)
+    return [term for term in found if not _only_grammar(term, language)] or list(found)
+
+
+def _only_grammar(term: str, language: str) -> bool:
+    """Return whether a pair of letters is a part of endings and particles, as hardly any text of the language lacks."""
+    if language == "ja":
+        return _HIRAGANA.fullmatch(term) is not None
+    return language == "zh" and all(sign in FREQUENT["zh"] for sign in term.split(" "))
 
 
 @cache
 def _stop_words(language: str) -> frozenset[str]:
     """Return words that are not searched for in a text of this language, as `folded` writes them."""
-    return STOP_WORDS if language in ("", "en") else STOP_WORDS | {*map(folded, FREQUENT.get(language, ()))}
+    if language in ("", "en"):
+        return STOP_WORDS
+    return STOP_WORDS | {*map(folded, FREQUENT.get(language, ()))} | (_ELIDED if language == "fr" else frozenset())
 
 
 def folded(text: str) -> str:

@@ -61,7 +61,7 @@ class MultilingualEmbedder(EncoderEmbedder):
 
     @property
     def space(self) -> Space:
-        return Space(name="multilingual", dim=WIDTH, version="e5-small-q4-1", threshold=0.42)
+        return Space(name="multilingual", dim=WIDTH, version="e5-small-q4-1", threshold=0.42, meaning=0.75)
 
     def _embedded(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         vectors = super()._embedded(texts, purpose)

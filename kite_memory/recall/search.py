@@ -22,13 +22,13 @@ from kite_memory.recall.index import Index, Signals
 from kite_memory.recall.lexical import SMALL_VAULT
 from kite_memory.recall.prose import name, prose
 from kite_memory.recall.rendering import plain_line
+from kite_memory.text.stems import language_of
 
 Scores = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
 _MEANING = 0.65
-_WORDS = 0.35
 _IMPORTANCE = 0.03
 _FULL_TERMS = 8
 _STEEPNESS = 0.08
@@ -50,8 +50,8 @@ def words_score(bm25: Scores, *, notes: int, terms: int) -> Scores:
     return np.asarray(1 - np.exp(-fair / (2 * math.log(1 + max(notes, SMALL_VAULT)))))
 
 
-def fused(cosine: Vectors, bm25: Scores, *, notes: int, terms: int) -> Scores:
-    return np.asarray(_MEANING * np.maximum(cosine, 0) + _WORDS * words_score(bm25, notes=notes, terms=terms))
+def fused(cosine: Vectors, bm25: Scores, *, notes: int, terms: int, meaning: float = _MEANING) -> Scores:
+    return np.asarray(meaning * np.maximum(cosine, 0) + (1 - meaning) * words_score(bm25, notes=notes, terms=terms))
 
 
 def for_a_prompt(signals: Signals) -> Scores:
@@ -122,6 +122,10 @@ Mode = Literal["hybrid", "keyword", "semantic"]
 _PAGE = 0.25
 """Penalty for an entity's page: it only lists what mentions the entity, and its only word is the entity's name."""
 
+_OTHER_LANGUAGE = 0.1
+"""Penalty for a note in another language than the question's: similarity of meaning is partly that of the language."""
+_BEST, _READ = 20, 500
+
 _FAINT = 0.25
 """A note that shares no word with the question and is less similar than this in meaning is not returned."""
 _WORDS_NAMED = 5
@@ -168,7 +172,8 @@ def search(index: Index, query: Query, now: datetime) -> tuple[Hit, ...]:
         mask &= within(columns, index.project_number(query.within))
     match query.mode:
         case "hybrid":
-            scores = fused(signals.cosine, signals.bm25, notes=len(columns), terms=len(signals.terms))
+            terms = len(signals.terms)
+            scores = fused(signals.cosine, signals.bm25, notes=len(columns), terms=terms, meaning=signals.space.meaning)
         case "keyword":
             scores = words_score(signals.bm25, notes=len(columns), terms=len(signals.terms))
         case "semantic":
@@ -178,9 +183,26 @@ def search(index: Index, query: Query, now: datetime) -> tuple[Hit, ...]:
     scores = scores - _PAGE * of_kinds(columns, {NoteKind.ENTITY})
     related = (signals.bm25 > 0) | (signals.cosine >= _FAINT)
     own = np.where(mask & related, scores, -np.inf)
+    if (language := language_of(query.text)) not in ("", "en"):
+        own[_in_another_language(index, columns, own, language, query.limit)] -= _OTHER_LANGUAGE
     pairs = succession(columns)
     scores = settled(own, pairs[mask[pairs].all(axis=1)])
     return hits(index, signals, scores, inherited=scores > own, limit=query.limit, project=query.project)
+
+
+def _in_another_language(index: Index, columns: Columns, scores: Scores, language: str, limit: int) -> list[int]:
+    """Return the rows, of the best, whose notes are in a language that neither the question is in nor the code: English, in which
+    agents also write, is never another one.
+    """
+    rows = best(scores, columns.notes["created"], 2 * limit + _BEST)
+    numbers = columns.notes["number"][rows].tolist()
+    notes = index.notes(numbers)
+    texts = {number: f"{note.title}\n{note.body[:_READ]}" for number, note in notes.items()}
+    return [
+        row
+        for row, number in zip(rows.tolist(), numbers, strict=True)
+        if language_of(texts.get(number, "")) not in (language, "", "en")
+    ]
 
 
 def hits(index: Index, signals: Signals, scores: Scores, *, inherited: Mask, limit: int, project: str) -> tuple[Hit, ...]:

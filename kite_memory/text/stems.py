@@ -56,38 +56,75 @@ FREQUENT: Mapping[str, frozenset[str]] = {
     for code, words in {
         "en": """
             the and is are was were it's this that these those to of in on for with from as at by be have has
-            had do does did don't not it we you i they what which when where why how can could should would
-            will if but or so there then than just also only use need make let's an my our your please
+            had do does did don't not it we you i they he she him her his their them what which who whom when where
+            why how can could should would will must may might if but or so there then than just also only use need
+            make let's an a my our your me us please any all some more most each about into over before after again
+            because while there's i'm i'd i'll we're you're what's that's doesn't didn't isn't can't won't
         """,
         "de": """
             der die das und ist nicht ein eine den dem mit auf für von wir ich es zu im auch noch nur wird
             sind bei wie was aber dann jetzt mach bitte wenn oder kein keine doch mal soll schon warum wieso
-            weshalb welche welcher wann wer er sie hat haben einen einer des als nach am an so nun man kann
-            werden war waren über aus zum zur vom du mir mich dir dich uns euch kannst
+            weshalb welche welcher welches welchen welchem wann wer wen wem wo woher wohin womit wofür worauf woran
+            worin wozu wodurch er sie hat haben hatte hatten einen einer eines einem des als nach am an so nun man
+            kann konnte können könnte könnten werden wurde wurden worden würde war waren wäre über aus zum zur vom du
+            mir mich dir dich uns euch ihr ihm ihn ihre ihren ihrem ihrer sein seine seinen seinem seiner mein meine
+            meinen meinem meiner dein deine deinen deinem deiner unser unsere unseren unserem euer kannst darf darfst
+            dürfen muss musst müssen sollen sollte sollten sollst will willst wollen wollte möchte mag bin bist gibt
+            geht ging macht machen gemacht viel viele wenig mehr sehr ganz etwas nichts alles alle jede jeder jedes
+            dieser diese dieses diesen diesem jene hier dort da dabei dafür damit darauf davon dazu denn weil dass ob
+            bis seit vor durch ohne um unter zwischen gegen wieder immer nie einmal eigentlich überhaupt einfach
+            eben halt ja nein keinen keinem keiner sich selbst beim ins ans vorher nachher danach zwar
         """,
         "fr": """
-            le la les des est et un une pas que qui pour dans sur avec du de on je il en au aux ça ce cette
-            mais ou plus par se sont tu nous vous c'est faut si comme tout pourquoi comment quand quel quelle
-            son sa ses ne n'a l'on a ont été être leur très d'où où même y
+            le la les des est et un une pas que qui pour dans sur avec du de on je il en au aux ça ce cette cet
+            ces mais ou plus par se sont tu nous vous c'est c'était faut si comme tout tous toute toutes
+            pourquoi comment quand quel quelle quels quelles combien quoi lequel laquelle lesquels son sa ses ne
+            n'a l'on a ai as ont avons avez avait avaient été être étaient était serait sera leur leurs très
+            d'où où même y elle elles ils me moi te toi lui eux mon ma mes ton ta tes notre nos votre vos
+            peut peux peuvent pourrait pourra pouvait doit dois doivent devrait fait faire fais font veut veux va vais
+            vont donc car sans sous entre vers chez avant après pendant depuis encore déjà toujours jamais aussi bien
+            rien quelque quelques certains certaines chaque autre autres ainsi alors qu'il qu'on qu'elle jusqu
+            est-ce n'est d'un d'une qu'est ceci cela celui celle ceux dont ici là peu trop fois
         """,
         "es": """
-            el la los las de que y en un una es por con para no se del al lo como más pero su le ya o este
-            esta está sí porque cuando muy sin sobre hay solo sólo eso qué cómo dónde cuándo cuál son fue ser
-            han ha nos te mi les desde entre también tú tu yo usted puedes
+            el la los las de que y e en un una unos unas es por con para no se del al lo como más pero su sus le ya o u
+            este esta estos estas ese esa esos esas eso esto aquello está están estaba estaban estar sí si porque
+            cuando muy sin sobre hay había hubo haber solo sólo qué cómo dónde donde cuándo cuál cuáles cuánto cuánta
+            cuántos cuántas quién quiénes son fue fueron ser era eran sería han ha he hemos nos te mi mis me les desde
+            entre hasta también tú tu tus yo él ella ellos ellas usted ustedes puedes puedo puede pueden podemos
+            podría debe debo deben debería tengo tiene tienen tenemos tenía hace hacer hago hacen hacemos va voy van
+            vamos así aunque pues entonces cada todo toda todos todas otro otra otros otras mismo misma algo nada
+            alguien nadie ningún ninguna algún alguna algunos mucho mucha muchos poco antes después ahora aquí allí
+            nunca siempre a ante contra según durante
         """,
         "pt": """
-            o a os as de que e em um uma é por com para pra não se do da dos das no na nos nas ao mas mais
-            como eu você gente isso esse essa já só foi tem está tá ou quando sem pelo pela onde qual são ser
-            ele ela eles à às até também seu sua me te lhe quê porque
+            o a os as de que e em um uma uns umas é por com para pra pro não se do da dos das no na nos nas ao aos mas
+            mais como eu você vocês gente isso isto esse essa esses essas este esta estes estas aquele aquela aquilo já
+            só foi foram tem têm tinha tinham está estão estava estavam tá tô tão ou quando sem pelo pela pelos pelas
+            onde qual quais quanto quanta quantos quantas quem são ser era eram seria ele ela eles elas à às até
+            também seu sua seus suas meu minha meus minhas nosso nossa me te lhe lhes quê porque porquê num numa
+            dele dela deles delas posso pode podem podemos poderia deve devo devem deveria preciso precisa tenho temos
+            faz faço fazer fazem fazemos vai vou vão vamos há havia sobre entre desde antes depois ainda então assim
+            cada todo toda todos todas outro outra outros outras mesmo mesma algo nada alguém ninguém nenhum nenhuma
+            algum alguma alguns muito muita muitos pouco agora aqui ali lá nunca sempre qualquer
         """,
         "ru": """
-            и в не на что с по это как а то но из у за так же от о к для мы он она они я ты вы бы ли уже или
-            если чтобы при до есть был была было мне его её их этот эта эти там тут где почему когда какой
-            какая какие ещё нет да вот
+            и в не на что с по это как а то но из у за так же от о к для мы он она они оно я ты вы бы ли уже или
+            если чтобы при до есть был была было были быть мне меня тебе тебя нам нас вам вас ему ей им его её их этот
+            эта эти этого этой этом этих тот та те того той том тех там тут здесь где куда откуда почему зачем когда
+            какой какая какое какие каком каких каким сколько кто кого кому чем чего чему ещё нет да вот во со об обо
+            без под над перед между через после раз можно нужно надо может могу можем мой моя мои наш наша наши наше
+            свой свои своих ваш себя сам сама сами все всё всех всего всем весь вся каждый каждая каждого только
+            даже чтоб потому поэтому который которая которые которого очень более менее ведь разве будет будут
+            буду будем сейчас теперь тогда всегда никогда ничего никто ни
+        """,
+        "zh": """
+            的 了 是 在 有 我 们 你 他 她 它 这 那 哪 个 们 和 与 或 就 都 也 还 要 会 能 可 以 把 被 给 让 用 对 从 到 为 吗 呢
+            吧 啊 么 什 怎 样 谁 几 多 少 不 没 很 再 又 才 只 得 地 着 过 来 去 上 下 里 时 候 如 果 因 所 但 而 且
         """,
     }.items()
 }
-"""Words that hardly any text of the language lacks, and that reveal nothing about its subject."""
+"""Words that say nothing about the subject of a text, and that hardly any longer one lacks; of Chinese, its signs."""
 
 _LATIN = ("en", "de", "fr", "es", "pt")
 _READ = 4_000
@@ -100,6 +137,8 @@ _HAN = lazy_regex("[\u3400-\u9fff]")
 _CYRILLIC = lazy_regex("[\u0400-\u04ff]")
 _LETTER = lazy_regex(r"[^\W\d_]")
 _LANGUAGE_WORD = lazy_regex(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_TELLING = {"¿": "es", "¡": "es", "ñ": "es", "ß": "de", "ã": "pt", "õ": "pt", "œ": "fr"}
+"""Signs that of these languages only one has. Each counts as a word, once."""
 _CODE = lazy_regex(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+", re.DOTALL)
 
 
@@ -115,7 +154,8 @@ def language_of(text: str) -> str:
         return "ja" if kana >= _SCRIPT_SHARE * unspaced else "zh"
     if len(_CYRILLIC.findall(text)) >= _SCRIPT_SHARE * letters:
         return "ru"
-    return _latin([word.lower() for word in _LANGUAGE_WORD.findall(text)])
+    words = [word.lower() for word in _LANGUAGE_WORD.findall(text.replace("’", "'"))]
+    return _latin(words, [code for sign, code in _TELLING.items() if sign in text.lower()])
 
 
 _STOP_WORDS = """
@@ -130,8 +170,8 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 """English words that name nothing, as they are after apostrophes have been dropped."""
 
 
-def _latin(words: Sequence[str]) -> str:
-    counts = {code: sum(map(FREQUENT[code].__contains__, words)) for code in _LATIN}
+def _latin(words: Sequence[str], signs: Sequence[str]) -> str:
+    counts = {code: sum(map(FREQUENT[code].__contains__, words)) + signs.count(code) for code in _LATIN}
     best = max(counts, key=counts.__getitem__)  # English if another language has only as many
     if best != "en" and counts[best] < max(2, _SHARE * len(words)):
         return ""

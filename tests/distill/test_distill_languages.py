@@ -242,6 +242,48 @@ def test_how_a_reported_trouble_is_explained_is_kept_without_a_because() -> None
     assert "тесты стали медленными" in insight.body
 
 
+def test_the_report_that_a_cause_explains_is_quoted_over_a_nudge() -> None:
+    (insight,) = items(
+        "die rechnungen gehen seit montag doppelt raus",
+        "Ich sehe mir `mail/queue.rb` an.",
+        "mach bitte schnell",
+        "Ich prüfe den Versand zuerst, weil er neu ist. Schuld ist `retry`: nach dem Neustart legt es jeden offenen Auftrag an.",
+    )
+
+    assert insight.title.startswith("Nach dem Neustart legt es jeden offenen Auftrag")
+    assert "die rechnungen gehen seit montag doppelt raus" in insight.body
+
+
+def test_a_ruling_after_an_aside_quotes_the_question_that_it_answers() -> None:
+    (decision,) = items(
+        "pour les exports, parquet ou csv ?",
+        "Parquet pèse 40 Mo et csv 310 Mo.",
+        "et du xlsx ?",
+        "Possible, mais limité à un million de lignes.",
+        "on part sur parquet, le disque est plein, et xlsx c'est exclu",
+        "C'est fait.",
+    )
+
+    assert isinstance(decision, Decision)
+    assert "pour les exports, parquet ou csv" in decision.body
+
+
+@pytest.mark.parametrize(
+    ("order", "reply"),
+    [
+        ("du hast den falschen ordner genommen, räum die drei dateien nach docs, aber nicht die bilder", "Ich könnte sie ordnen."),
+        ("attends, je t'ai collé le rapport, mais tu peux d'abord comparer avec ce qu'il te restait", "Je peux continuer."),
+        ("hazme un script que liste las últimas 30 carpetas y luego busca las dos de ayer", "Puedo seguir."),
+        ("adiciona uma seção no readme e depois apaga o arquivo velho", "Posso continuar."),
+        ("ты взял не ту папку, перенеси три файла в docs, но не картинки", "Могу продолжить."),
+        ("写个脚本列出最近30个文件夹，然后找出昨天的两个", "可以继续。"),
+        ("直近30個のフォルダを一覧するスクリプトを書いて、そのあと昨日の二つを探して", "続けることができます。"),
+    ],
+)
+def test_an_order_with_bounds_to_it_is_no_ruling(order: str, reply: str) -> None:
+    assert not items("ok", reply, order, reply)
+
+
 @pytest.mark.parametrize(
     "said",
     [

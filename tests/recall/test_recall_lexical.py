@@ -39,6 +39,20 @@ def test_stop_words_are_not_looked_for() -> None:
     assert lexical.terms("What should I do about the job queue, and why?") == ["job", "queue"]
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("dans quel format sont dessinés les plans de l'appli ?", ["format", "dessines", "plans", "appli"]),
+        ("womit speichert die App ihre Daten?", ["speichert", "app", "daten"]),
+        ("トークンはどこに置いているの", ["ト ー", "ー ク", "ク ン", "ン は", "に 置", "置 い"]),
+        ("我们的缓存在哪里", ["的 缓", "缓 存", "存 在"]),
+        ("これはなに", ["こ れ", "れ は", "は な", "な に"]),
+    ],
+)
+def test_words_of_grammar_are_not_looked_for_in_other_languages_unless_there_are_no_others(text: str, wanted: list[str]) -> None:
+    assert lexical.terms(text) == wanted
+
+
 def test_each_term_is_looked_for_once() -> None:
     assert lexical.terms("Queue queue QUEUE") == ["queue"]
 

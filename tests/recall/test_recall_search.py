@@ -147,6 +147,21 @@ def test_another_project_s_note_needs_to_fit_better(vault: Searched) -> None:
     assert "another project" in second.why
 
 
+def test_a_note_in_a_third_language_needs_to_fit_better_but_not_one_in_english(vault: Searched) -> None:
+    said = {
+        "pt": "Guardamos o cache em memória, não no disco, para que fique rápido.",
+        "es": "Guardamos la caché en memoria, no en el disco, para que sea rápida.",
+        "en": "We keep the cache in memory and not on disk so that it is fast.",
+    }
+    vault.over(*(note(code, text, text) for code, text in said.items()))
+
+    asked = {hit.note.id: hit.score for hit in vault.hits("¿por qué guardamos la cache en memoria?")}
+    unknown = {hit.note.id: hit.score for hit in vault.hits("guardamos cache memoria")}
+
+    assert asked["pt"] < unknown["pt"]
+    assert max(asked, key=asked.__getitem__) == "es"
+
+
 def test_within_a_project_only_its_own_notes_and_those_of_none_are_found(vault: Searched) -> None:
     everywhere = note("everywhere", "Tokens of colour", "Tokens everywhere.", scope=Scope.GLOBAL, project="elsewhere")
     vault.over(AUTH, CSS, everywhere)

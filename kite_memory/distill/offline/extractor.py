@@ -37,31 +37,38 @@ _REQUEST = 200
 _FEWEST_STEMS = 2
 _FEWEST_OF_A_CAUSE = 5
 _FIRM = 2
+_LOOK_BACK = 3
+"""Turns in which the question is looked for that a person answers, or their report of what the agent explains."""
+_NUDGE = 80
+"""Most characters of a message that only urges the agent on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cues:
     """What to look for in one language. ``assent`` and ``also`` are openings: a "yes", an "and".
 
-    ``binding`` and ``bounding`` mark what a ruling says, the former alone. ``wish`` is how things are to be done from now on,
-    ``politely`` the same as a question, ``keep`` a fact to remember. ``cause`` is a reason, ``trouble`` what needs one,
-    ``recommends`` a proposal of the agent. ``asking``, ``ordering`` and ``passing`` are questions, orders of the moment, and what
-    holds only for now.
+    ``binding`` and ``bounding`` mark what a ruling says, the former alone; ``standing`` that it holds for good. ``wish`` is how
+    things are to be done from now on, ``politely`` the same as a question, ``keep`` a fact to remember. ``cause`` is a reason,
+    ``found`` the reason of a trouble, ``trouble`` what needs one, ``recommends`` a proposal of the agent. ``asking``, ``ordering``
+    and ``passing`` are questions, orders of the moment, and what holds only for now; ``addressing`` speaks of what the agent does.
     """
 
     assent: re.Pattern[str]
     also: re.Pattern[str]
     binding: re.Pattern[str]
     bounding: re.Pattern[str]
+    standing: re.Pattern[str]
     wish: re.Pattern[str]
     politely: re.Pattern[str]
     keep: re.Pattern[str]
     cause: re.Pattern[str]
+    found: re.Pattern[str]
     trouble: re.Pattern[str]
     recommends: re.Pattern[str]
     asking: re.Pattern[str]
     ordering: re.Pattern[str]
     passing: re.Pattern[str]
+    addressing: re.Pattern[str]
 
 
 @cache
@@ -91,8 +98,9 @@ def foreign_drafts(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[Off
     thread: list[_Answer] = []
     answer: _Answer | None = None
     for at, turn in enumerate(turns):
-        yield from _causes(turn, cues, fresh)
-        answer = _answer(turn, turns[at - 1] if at else None, cues, after=answer)
+        reported = _reported(turns[max(0, at - _LOOK_BACK) : at + 1], cues)
+        yield from _causes(turn, reported, cues, fresh)
+        answer = _answer(turn, turns[max(0, at - _LOOK_BACK) : at], cues, after=answer)
         if answer is not None and answer.kind == "decision":
             thread.append(answer)
             continue
@@ -105,26 +113,27 @@ def foreign_drafts(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[Off
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """What a person says that is worth a note. ``request`` is their message before; ``said`` is empty for a bare assent to
-    ``offer``.
+    """What a person says that is worth a note. ``requests`` are their messages before: the last one, and the question that this
+    one answers; ``said`` is empty for a bare assent to ``offer``.
     """
 
     kind: Literal["decision", "preference", "fact"]
     asked: Event
-    request: Event | None
+    requests: tuple[Event, ...]
     said: tuple[str, ...]
     weight: int
     offer: Event | None
     reply: Event | None
 
 
-def _answer(turn: Turn, before: Turn | None, cues: Cues, *, after: _Answer | None) -> _Answer | None:
+def _answer(turn: Turn, earlier: Sequence[Turn], cues: Cues, *, after: _Answer | None) -> _Answer | None:
     """Return a turn's answer; ``None`` for a question, an order, pasted text, or what holds only for the moment.
 
     ``after`` is the answer of the turn before, which an "and …" goes on with.
     """
     if turn.asked is None:
         return None
+    before = earlier[-1] if earlier else None
     said = one_line(said_by_person(turn.asked))
     if not said or len(said) > _TYPED or MACHINE.search(said):
         return None
@@ -132,13 +141,11 @@ def _answer(turn: Turn, before: Turn | None, cues: Cues, *, after: _Answer | Non
     reply = _messages(turn)[-1] if _messages(turn) else None
     agreed = cues.assent.match(said) if offer is not None else None
     goes_on = after is not None and after.kind != "fact" and cues.also.match(said) is not None
-    lasting = tuple(each for each in _sentences(said[agreed.end() :] if agreed else said) if _settles(each, cues))
+    asked = offer is not None and offer.text.rstrip().endswith(_QUESTION)
+    lasting = tuple(each for each in _sentences(said[agreed.end() :] if agreed else said) if _settles(each, cues, asked))
     text = " ".join(lasting)
-    weight = 2 * len(cues.binding.findall(text)) + len(cues.bounding.findall(text))
-    proposed = offer is not None and (
-        offer.text.rstrip().endswith(_QUESTION)
-        or (len(text) <= _BRIEF and cues.recommends.search(offer.text[-_BRIEF:]) is not None)
-    )
+    weight = _weight(text, cues)
+    proposed = asked or (offer is not None and (len(text) <= _BRIEF and cues.recommends.search(offer.text[-_BRIEF:]) is not None))
     kind: Literal["decision", "preference", "fact"] = "decision"
     if len(stems(text)) < _FEWEST_STEMS:
         if not (agreed and proposed and agreed.end() == len(said)):
@@ -152,12 +159,12 @@ def _answer(turn: Turn, before: Turn | None, cues: Cues, *, after: _Answer | Non
         return None
     elif goes_on and after is not None:
         kind = after.kind
-    elif not (proposed or weight >= _FIRM or _picks(text, before)):
+    elif not (proposed or weight >= _FIRM or any(_picks(text, each) for each in earlier)):
         return None
     return _Answer(
         kind=kind,
         asked=turn.asked,
-        request=before.asked if before is not None and after is None else None,
+        requests=_requests(text, earlier) if after is None else (),
         said=lasting,
         weight=weight,
         offer=offer,
@@ -165,11 +172,25 @@ def _answer(turn: Turn, before: Turn | None, cues: Cues, *, after: _Answer | Non
     )
 
 
-def _settles(sentence: str, cues: Cues) -> bool:
+def _weight(text: str, cues: Cues) -> int:
+    """Return how much of a ruling is in a text: a binding expression counts twice, all its numbers together once."""
+    bounds = [found.group() for found in cues.bounding.finditer(text)]
+    numbers = sum(bound[:1].isdigit() for bound in bounds)
+    return 2 * len(cues.binding.findall(text)) + len(bounds) - max(0, numbers - 1)
+
+
+def _settles(sentence: str, cues: Cues, asked: bool) -> bool:
+    """Return whether a sentence holds for longer than the moment; ``asked`` is whether it answers a question."""
     said = _without_connection(sentence, cues)
     if cues.passing.search(sentence) or (sentence.endswith(_QUESTION) and not _begs(said, cues)):
         return False
-    lasting = cues.binding.search(said) or cues.wish.search(said)
+    lasting = cues.binding.search(said) or cues.wish.search(said) or cues.cause.search(said)
+    if (
+        not asked
+        and cues.addressing.search(said)
+        and not (cues.wish.search(said) or cues.standing.search(said) or cues.keep.search(said))
+    ):
+        return _begs(said, cues)
     return _begs(said, cues) or (not cues.asking.match(sentence) and (not cues.ordering.match(said) or lasting is not None))
 
 
@@ -187,6 +208,33 @@ def _picks(text: str, before: Turn | None) -> bool:
     """Return whether a person answers their own question, after the agent's advice, with something that it named."""
     asked = said_by_person(before.asked).rstrip() if before is not None and before.asked is not None else ""
     return asked.endswith(_QUESTION) and any(_inflected(one, other) for one in _names(text) for other in _names(asked))
+
+
+def _requests(text: str, earlier: Sequence[Turn]) -> tuple[Event, ...]:
+    """Return the person's message before an answer, and the question further back whose words the answer takes up."""
+    last = earlier[-1].asked if earlier else None
+    question = next((each.asked for each in reversed(earlier[:-1]) if _picks(text, each)), None)
+    return tuple(each for each in (question, last) if each is not None)
+
+
+def _reported(turns: Sequence[Turn], cues: Cues) -> Event | None:
+    """Return the last message in which the person reports a trouble; only brief ones, which add nothing, may have followed."""
+    for turn in reversed(turns):
+        said = said_by_person(turn.asked) if turn.asked is not None else ""
+        if (
+            said
+            and len(said) <= _BRIEF
+            and any(
+                cues.trouble.search(clause) and not cues.addressing.search(clause) for clause in _CLAUSE_OF_A_REPORT.split(said)
+            )
+        ):
+            return turn.asked
+        if len(said) > _NUDGE:
+            break
+    return None
+
+
+_CLAUSE_OF_A_REPORT = re.compile(r"[,;:.!?，；。！？、]\s*|\n")
 
 
 def _inflected(one: str, other: str) -> bool:
@@ -249,7 +297,9 @@ def _draft(
     if kind == "fact" and first.offer is not None:
         made = f"{_made_of_it(_sentences(first.offer.text))} {made}".strip()
     if kind == "decision":
-        quoted = " → ".join(filter(None, (_quoted(first.request), _offered(first.offer), quoted)))
+        quoted = " → ".join(filter(None, (*map(_quoted, first.requests), _offered(first.offer), quoted)))
+    elif kind == "preference" and first.requests and first.offer is not None and _goes_with(quoted, first.offer.text, cues):
+        quoted = f"{_offered(first.offer)} → {quoted}"
     return OfflineDraft(
         rule=rule,
         kind=kind,
@@ -261,6 +311,11 @@ def _draft(
         importance=importance,
         origin="user",
     )
+
+
+def _goes_with(said: str, offered: str, cues: Cues) -> bool:
+    """Return whether a person's words are about what the agent said, unless that explains something and is a note itself."""
+    return cues.cause.search(offered) is None and bool(_names(said) & _names(offered))
 
 
 def _quoted(request: Event | None) -> str:
@@ -294,55 +349,77 @@ def _agreed(answer: _Answer, offer: Event) -> Iterator[OfflineDraft]:
     )
 
 
-def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDraft]:
-    """Yield the first reason that the agent names in a turn, with the sentence after it."""
-    for event in _messages(turn):
-        sentences = _sentences(event.text)
-        for at, sentence in enumerate(sentences):
-            if event.id not in fresh or sentence.endswith((*_QUESTION, ":", "：")) or not cues.cause.search(sentence):
-                continue
-            if _OF_THEMSELVES.match(sentence) and not CODE.search(sentence):
-                continue
-            if len(stems(sentence)) >= _FEWEST_OF_A_CAUSE:
-                yield _cause(turn, event, _after_label(sentence, cues), " ".join(sentences[at : at + 2]))
-                return
-    yield from _explained(turn, cues, fresh)
-
-
-def _explained(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDraft]:
-    """Yield how the agent explains a trouble that the person reports, where it says no "because"."""
+def _causes(turn: Turn, reported: Event | None, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDraft]:
+    """Yield the reason that the agent names in a turn, or the person: the one found, else the first; with what follows it."""
     asked = said_by_person(turn.asked) if turn.asked is not None and turn.asked.id in fresh else ""
-    if not asked or len(asked) > _BRIEF or cues.trouble.search(asked) is None:
-        return
-    said = _sentences(_messages(turn)[-1].text) if _messages(turn) else []
+    if turn.asked is not None and asked and len(asked) <= _TYPED and not MACHINE.search(asked):
+        for sentence in (said := _sentences(asked)):
+            if cues.found.search(sentence) and _explains(sentence, cues):
+                yield _cause(None, turn.asked, sentence, " ".join(said))
+                return
+    for cue in (cues.found, cues.cause):
+        for event in _messages(turn):
+            sentences = _sentences(event.text) if event.id in fresh else []
+            for at, sentence in enumerate(sentences):
+                if cue.search(sentence) and _explains(sentence, cues):
+                    yield _cause(reported or turn.asked, event, _after_label(sentence, cues), _with_next(sentences, at))
+                    return
+    if reported is not None:
+        yield from _explained(turn, reported, cues, fresh)
+
+
+def _explains(sentence: str, cues: Cues) -> bool:
+    """Return whether a sentence says enough, and of more than what the agent did."""
+    if sentence.endswith((*_QUESTION, ":", "：")) or (_OF_THEMSELVES.match(sentence) and not CODE.search(sentence)):
+        return False
+    return len(stems(sentence)) >= _FEWEST_OF_A_CAUSE
+
+
+def _explained(turn: Turn, reported: Event, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDraft]:
+    """Yield how the agent explains a trouble that the person reports, where it says no "because"."""
+    last = next(reversed(_messages(turn)), None)
+    said = _sentences(last.text) if last is not None and last.id in fresh else []
     for at, sentence in enumerate(said[:-1]):
-        if sentence.endswith((*_QUESTION, ":", "：", "!", "！")) or cues.assent.match(sentence):
+        if last is None or sentence.endswith(("!", "！")) or _is_heading(sentence) or _OF_THEMSELVES.match(sentence):
             continue
-        if _OF_THEMSELVES.match(sentence) or cues.recommends.search(sentence):
+        if cues.assent.match(sentence) or cues.recommends.search(sentence) or cues.addressing.search(sentence):
             continue
-        if len(stems(sentence)) >= _FEWEST_OF_A_CAUSE:
-            yield _cause(turn, _messages(turn)[-1], sentence, " ".join(said[at : at + 2]))
+        if _explains(sentence, cues):
+            yield _cause(reported, last, sentence, _with_next(said, at))
             return
 
 
-def _cause(turn: Turn, event: Event, title: str, text: str) -> OfflineDraft:
+def _is_heading(sentence: str) -> bool:
+    """Return whether it is a label with a few words, or begins in capitals."""
+    words = sentence.split()[:2]
+    return _LABELLED.match(sentence) is not None or (len(words) == 2 and all(len(word) > 2 and word.isupper() for word in words))
+
+
+def _with_next(sentences: Sequence[str], at: int) -> str:
+    """Return a sentence and the one after it, or two if they are brief."""
+    three = " ".join(sentences[at : at + 3])
+    return three if len(three) <= _MADE_OF_IT else " ".join(sentences[at : at + 2])
+
+
+def _cause(reported: Event | None, event: Event, title: str, text: str) -> OfflineDraft:
     return OfflineDraft(
         rule="cause",
         kind="insight",
         title=_titled(title),
-        body=clip(" → ".join(filter(None, (_quoted(turn.asked), text))), BODY_CHARS),
+        body=clip(" → ".join(filter(None, (_quoted(reported), text))), BODY_CHARS),
         evidence=(event.id,),
         importance=2,
-        origin="assistant",
+        origin="user" if event.role == "user" else "assistant",
     )
 
 
 def _after_label(sentence: str, cues: Cues) -> str:
     """Return the cause itself where a sentence only announces it in front of a colon."""
     head, _, tail = sentence.partition(":")
-    return tail if cues.cause.search(head) and len(stems(tail)) >= _FEWEST_OF_A_CAUSE else sentence
+    return tail if (cues.found.search(head) or cues.cause.search(head)) and len(stems(tail)) >= _FEWEST_OF_A_CAUSE else sentence
 
 
+_LABELLED = re.compile(r"[^.:]{1,40} : [^.]{1,60}$")
 _OF_THEMSELVES = re.compile(r"(?:j'|je |ich |yo |eu |я )", re.IGNORECASE)
 """An agent's words about what it did, without a name of anything else."""
 
