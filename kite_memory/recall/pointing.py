@@ -101,9 +101,11 @@ class PointerThresholds:
     listed: float = 0.04
     """Score recorded for a line of the list at a session's start. It was chosen for no prompt, so one may point to it again."""
     talk: float = 0.08
-    """Probability that a conversation needs. One is shown only if no note is likely enough: its line costs twice as much and is
-    right half as often.
+    """Probability that a conversation needs with a session's first prompt, or a question about the past. One is shown only if no
+    note is likely enough: its line costs twice as much and is right half as often.
     """
+    unasked_talk: float = 0.15
+    """The same with any other prompt. Pointers to less likely conversations met no need of three labelled projects there."""
 
 
 POINTER_THRESHOLDS = PointerThresholds()
@@ -192,9 +194,13 @@ def pointers(
     return tuple(replace(each, again=each.id in listed) for each in likely)
 
 
-def least_of_conversations(listed: Mapping[str, float], thresholds: PointerThresholds = POINTER_THRESHOLDS) -> float:
-    """Return the least probability of a conversation that this session is pointed at."""
-    return thresholds.talk * _risen(listed, thresholds)
+def least_of_conversations(
+    listed: Mapping[str, float], *, unasked: bool, thresholds: PointerThresholds = POINTER_THRESHOLDS
+) -> float:
+    """Return the least probability of a conversation that this session is pointed at. ``unasked`` means that the prompt neither
+    opens a session nor `asks_of_the_past`.
+    """
+    return (thresholds.unasked_talk if unasked else thresholds.talk) * _risen(listed, thresholds)
 
 
 def conversations(

@@ -400,14 +400,14 @@ class Recall:
         near = [hit for hit in weighed.near if name(hit.note) not in said]
         could = pointing.candidates(prompt.text, near)
         scores = [hit.score for hit in near]
-        asks = not chosen and pointing.asks_of_the_past(prompt.text)
+        asks = pointing.asks_of_the_past(prompt.text)
         notes = pointing.MANY if chosen else weighed.notes  # what was asked for is there: more must be likely
-        pointers = pointing.pointers(could, scores, notes=notes, listed=listed, asks=asks)
+        pointers = pointing.pointers(could, scores, notes=notes, listed=listed, asks=asks and not chosen)
         first = not prompt.situation.position
         if self._cards is None or not prompt.project or ((pointers or chosen) and not first):
             return (), pointers
         quotes: Sequence[Quote] = ()
-        least = pointing.least_of_conversations(listed)
+        least = pointing.least_of_conversations(listed, unasked=not (first or asks))
         if first:
             quotes, others = self._cards.opening(prompt.text, project=prompt.project, session=prompt.session)
         else:

@@ -60,7 +60,7 @@ def test_a_session_that_was_given_many_pointers_gets_only_likelier_ones() -> Non
     assert len(pointed(near, dict.fromkeys(many, pointing.POINTER_THRESHOLDS.listed))) == 2
     assert pointed(near, many) == []
     assert len(pointed(near, {f"claude-code:{each}#77aa01bc": 0.3 for each in range(20)})) == 2
-    assert pointing.least_of_conversations(many) > 2 * pointing.least_of_conversations({})
+    assert pointing.least_of_conversations(many, unasked=True) > 2 * pointing.least_of_conversations({}, unasked=True)
 
 
 def test_a_prompt_gets_pointers_only_where_one_of_them_is_likely_enough() -> None:
@@ -230,15 +230,16 @@ class TestInASession:
 class Talks:
     """One conversation, that bears on any prompt, and the prompts it was asked about."""
 
-    def __init__(self) -> None:
+    def __init__(self, talk: Pointer = TALK) -> None:
+        self.talk = talk
         self.asked: list[str] = []
 
     def near(self, text: str, *, project: str, session: str, least: float) -> Sequence[Pointer]:
         self.asked.append(text)
-        return [TALK]
+        return [self.talk]
 
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
-        return (), [TALK]
+        return (), [self.talk]
 
 
 class TestBesideConversations:
@@ -257,6 +258,25 @@ class TestBesideConversations:
         assert notes.hits and TALK.id not in [each.id for each in notes.pointers]
         assert [each.id for each in others] == [TALK.id]
         assert talks.asked == ["does the harbour crane squeak in winter?"]
+
+    @pytest.mark.parametrize(
+        ("text", "position", "pointed_at"),
+        [
+            ("does the harbour crane squeak in winter?", 0, True),
+            ("why did we oil the harbour crane?", 1, True),
+            ("does the harbour crane squeak in winter?", 1, False),
+        ],
+    )
+    def test_amid_a_session_a_conversation_must_be_likelier(
+        self, services: Services, text: str, position: int, pointed_at: bool
+    ) -> None:
+        services.reopened(cards=Talks(replace(TALK, score=0.1))).over(*VAULT)
+
+        given = services.recall.answer(
+            Prompt(text=text, session="one", project="mycelia", situation=Situation(position=position))
+        ).pointers
+
+        assert (TALK.id in [each.id for each in given]) == pointed_at
 
     def test_a_conversation_that_was_opened_by_its_handle_is_named_no_more(self, services: Services) -> None:
         services.reopened(cards=Talks()).over(*VAULT)
