@@ -104,8 +104,10 @@ class PointerThresholds:
     """Probability that a conversation needs with a session's first prompt, or a question about the past. One is shown only if no
     note is likely enough: its line costs twice as much and is right half as often.
     """
-    unasked_talk: float = 0.15
-    """The same with any other prompt. Pointers to less likely conversations met no need of three labelled projects there."""
+    unnoted_talk: float = 0.15
+    """The same with any other prompt, for a conversation on which no note rests. Less likely ones met no need of three labelled
+    projects there.
+    """
 
 
 POINTER_THRESHOLDS = PointerThresholds()
@@ -194,13 +196,9 @@ def pointers(
     return tuple(replace(each, again=each.id in listed) for each in likely)
 
 
-def least_of_conversations(
-    listed: Mapping[str, float], *, unasked: bool, thresholds: PointerThresholds = POINTER_THRESHOLDS
-) -> float:
-    """Return the least probability of a conversation that this session is pointed at. ``unasked`` means that the prompt neither
-    opens a session nor `asks_of_the_past`.
-    """
-    return (thresholds.unasked_talk if unasked else thresholds.talk) * _risen(listed, thresholds)
+def least_of_conversations(listed: Mapping[str, float], thresholds: PointerThresholds = POINTER_THRESHOLDS) -> float:
+    """Return the least probability of a conversation that this session is pointed at."""
+    return thresholds.talk * _risen(listed, thresholds)
 
 
 def conversations(
@@ -210,14 +208,18 @@ def conversations(
     given: Collection[str],
     listed: Mapping[str, float],
     least: float,
+    unasked: bool = False,
+    thresholds: PointerThresholds = POINTER_THRESHOLDS,
 ) -> tuple[Pointer, ...]:
     """Return the pointer to the likeliest conversation, if any is likely enough; if it is evidence of notes, to the first of these,
     which says the same in a shorter line. ``of_notes`` are all pointers that could be given, ``given`` those that
-    are: a conversation that one of them rests on is left out.
+    are: a conversation that one of them rests on is left out. ``unasked`` means that the prompt neither opens a session nor
+    `asks_of_the_past`.
     """
+    alone = thresholds.unnoted_talk * _risen(listed, thresholds) if unasked else least
     for each in _fresh(found, least, listed):
         noted = [note for note in of_notes if not set(note.evidence).isdisjoint(each.evidence)]
-        if any(note.id in given for note in noted):
+        if any(note.id in given for note in noted) or (not noted and each.score < alone):
             continue
         for pointer in _fresh([replace(note, score=each.score) for note in noted], least, listed) if noted else [each]:
             return (replace(pointer, again=pointer.id in listed),)

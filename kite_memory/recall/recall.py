@@ -407,7 +407,7 @@ class Recall:
         if self._cards is None or not prompt.project or ((pointers or chosen) and not first):
             return (), pointers
         quotes: Sequence[Quote] = ()
-        least = pointing.least_of_conversations(listed, unasked=not (first or asks))
+        least = pointing.least_of_conversations(listed)
         if first:
             quotes, others = self._cards.opening(prompt.text, project=prompt.project, session=prompt.session)
         else:
@@ -416,7 +416,14 @@ class Recall:
         others = [each for each in others if each.id not in shown and cited.isdisjoint(each.evidence)]
         return quotes, (
             *pointers,
-            *pointing.conversations(others, could, given=[each.id for each in pointers], listed=listed, least=least),
+            *pointing.conversations(
+                others,
+                could,
+                given=[each.id for each in pointers],
+                listed=listed,
+                least=least,
+                unasked=not (first or asks),
+            ),
         )
 
     def _delivered(self, select: Callable[[], Selection], remember: bool, delivery: Delivery | None) -> Injection:

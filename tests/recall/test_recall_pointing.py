@@ -60,7 +60,7 @@ def test_a_session_that_was_given_many_pointers_gets_only_likelier_ones() -> Non
     assert len(pointed(near, dict.fromkeys(many, pointing.POINTER_THRESHOLDS.listed))) == 2
     assert pointed(near, many) == []
     assert len(pointed(near, {f"claude-code:{each}#77aa01bc": 0.3 for each in range(20)})) == 2
-    assert pointing.least_of_conversations(many, unasked=True) > 2 * pointing.least_of_conversations({}, unasked=True)
+    assert pointing.least_of_conversations(many) > 2 * pointing.least_of_conversations({})
 
 
 def test_a_prompt_gets_pointers_only_where_one_of_them_is_likely_enough() -> None:
@@ -93,6 +93,14 @@ def test_a_conversation_that_is_evidence_of_a_note_is_named_by_that_note() -> No
 
     assert talks(cited, near=near) == ["queue"]
     assert talks(cited, near=near, listed={"queue": 0.2}) == talks(cited, near=near, given=["queue"]) == []
+    faint = replace(cited, score=0.1)
+    assert pointing.conversations([faint], (), given=(), listed={}, least=0.08, unasked=True) == ()
+    assert [
+        each.id
+        for each in pointing.conversations(
+            [faint], pointing.candidates("which table?", near), given=(), listed={}, least=0.08, unasked=True
+        )
+    ] == ["queue"]
 
 
 def test_among_few_notes_one_that_stands_out_is_named_though_it_would_be_too_unlikely_among_many() -> None:
@@ -267,7 +275,7 @@ class TestBesideConversations:
             ("does the harbour crane squeak in winter?", 1, False),
         ],
     )
-    def test_amid_a_session_a_conversation_must_be_likelier(
+    def test_amid_a_session_a_conversation_without_a_note_must_be_likelier(
         self, services: Services, text: str, position: int, pointed_at: bool
     ) -> None:
         services.reopened(cards=Talks(replace(TALK, score=0.1))).over(*VAULT)
