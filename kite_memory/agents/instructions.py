@@ -146,6 +146,8 @@ def _plan_remove(text: str | None, block: str, earlier: Sequence[str | None]) ->
     before, rest = text[:start], text[end:]
     if before.endswith("\n\n") and not rest.strip():
         before = before[:-1]
+    if not (before + rest).strip():
+        return Edit(before=text, after=None, because=f"{because}; there is nothing else in it")
     return Edit(before=text, after=before + rest, because=because)
 
 

@@ -233,7 +233,8 @@ def _limits(text: str, comments: bool) -> Iterator[Literal]:
 
 CLINE = "cline"
 CLINE_EVENT = "UserPromptSubmit"
-"""Also the name of the hook's file. Cline runs one file for each event."""
+CLINE_CLI_EVENT = "PostToolUse"
+"""Also the names of the hooks' files. Cline runs one file for each event, its command line tool none for a prompt."""
 _CLINE_SCRIPT = """\
 #!/bin/sh
 # Gives Cline what Kite Memory knows about a prompt. Silent where no daemon runs.
@@ -242,25 +243,25 @@ exec @COMMAND@
 _CLINE_COMMAND = re.compile(r"^exec (.+)$", re.MULTILINE)
 
 
-def plan_cline_install(text: str | None, command: str) -> Plan:
+def plan_cline_install(text: str | None, command: str, event: str = CLINE_EVENT) -> Plan:
     script = instructions.signed(_CLINE_SCRIPT.replace("@COMMAND@", f"{command} --agent {CLINE}"), "# {}")
-    plan = instructions.plan_add_file(text, script, f"the hook {CLINE_EVENT}")
+    plan = instructions.plan_add_file(text, script, f"the hook {event}")
     if isinstance(plan, Nothing):
         return plan
-    because = f"{plan.because}; Cline runs it while hooks are enabled in its settings"
-    return replace(plan, because=because, executable=True)
+    when = "when a tool has ended" if event == CLINE_CLI_EVENT else "while hooks are enabled in its settings"
+    return replace(plan, because=f"{plan.because}; Cline runs it {when}", executable=True)
 
 
-def plan_cline_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
+def plan_cline_uninstall(text: str | None, earlier: Sequence[str | None] = (), *, event: str = CLINE_EVENT) -> Plan:
     """``earlier`` is not needed: the file is ours alone."""
-    return instructions.plan_remove_file(text, f"the hook {CLINE_EVENT}")
+    return instructions.plan_remove_file(text, f"the hook {event}")
 
 
-def cline_status(text: str | None) -> Status:
+def cline_status(text: str | None, event: str = CLINE_EVENT) -> Status:
     command = _CLINE_COMMAND.search(text or "")
     if text is None or not instructions.is_ours(text) or command is None:
-        return Status(hooks=(), missing=(CLINE_EVENT,))
-    return Status(hooks=(Hook(event=CLINE_EVENT, command=command[1]),), missing=())
+        return Status(hooks=(), missing=(event,))
+    return Status(hooks=(Hook(event=event, command=command[1]),), missing=())
 
 
 _TAKES_UP = {
@@ -422,7 +423,7 @@ class Agent:
 class AgentRoots:
     """Folders of the agents that can have hooks; ``None`` for an agent that is left out.
 
-    ``opencode`` holds OpenCode's settings, ``cline`` Cline's hooks.
+    ``opencode`` holds OpenCode's settings, ``cline`` the hooks of Cline's extension, ``cline_cli`` those of its command line tool.
     """
 
     claude: Path
@@ -432,6 +433,7 @@ class AgentRoots:
     opencode: Path | None = None
     cursor: Path | None = None
     cline: Path | None = None
+    cline_cli: Path | None = None
 
 
 def agents(roots: AgentRoots) -> tuple[Agent, ...]:
@@ -452,7 +454,8 @@ def agents(roots: AgentRoots) -> tuple[Agent, ...]:
         *([] if roots.copilot is None else [_copilot_cli(roots.copilot)]),
         *([] if roots.opencode is None else [_opencode(roots.opencode)]),
         *([] if roots.cursor is None else [_of(CURSOR_HOOKS, roots.cursor)]),
-        *([] if roots.cline is None else [_cline(roots.cline)]),
+        *([] if roots.cline is None else [_cline(roots.cline, CLINE, "Cline", CLINE_EVENT)]),
+        *([] if roots.cline_cli is None else [_cline(roots.cline_cli, "cline-cli", "Cline CLI", CLINE_CLI_EVENT)]),
     )
 
 
@@ -494,14 +497,14 @@ def _opencode(root: Path) -> Agent:
     )
 
 
-def _cline(root: Path) -> Agent:
+def _cline(root: Path, name: str, title: str, event: str) -> Agent:
     return Agent(
-        name=CLINE,
-        title="Cline",
-        settings=root / CLINE_EVENT,
-        plan_install=plan_cline_install,
-        plan_uninstall=plan_cline_uninstall,
-        status=cline_status,
+        name=name,
+        title=title,
+        settings=root / event,
+        plan_install=partial(plan_cline_install, event=event),
+        plan_uninstall=partial(plan_cline_uninstall, event=event),
+        status=partial(cline_status, event=event),
     )
 
 

@@ -44,6 +44,8 @@ _TWICE_SECONDS = 2.0
 """Time within which the same input counts as the same event."""
 
 _CLAUDE_CODE = "claude-code"
+_CLINE = "cline"
+_BY_ITS_HOOK = "hook"
 _TURN_TOKENS = 1600
 _START_TOKENS = 360
 _LAST_WORK_LINES = 2
@@ -85,6 +87,7 @@ _ACTS = frozenset(
     {
         *("Bash", "PowerShell", "shell", "local_shell", "exec_command", "unified_exec", "run_shell_command"),
         *("Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "replace", "write_file"),
+        *("execute_command", "run_commands", "write_to_file", "replace_in_file", "editor"),
     }
 )
 """Tools that change something. Tools that only read get no notes."""
@@ -159,6 +162,7 @@ class HookHandler:
         self._unopened: OrderedDict[str, None] = OrderedDict()
         self._answered: OrderedDict[bytes, float] = OrderedDict()
         self._took: OrderedDict[str, float] = OrderedDict()
+        self._heard: OrderedDict[str, str] = OrderedDict()
 
     def close(self) -> None:
         if self._judges is not None:
@@ -234,6 +238,8 @@ class HookHandler:
             case "UserPromptSubmit":
                 began = self._monotonic()
                 text = self._prompted(context, delivery) if call.takes_context else ""
+                if call.takes_context and agent == _CLINE:
+                    self._hear(context.session, _BY_ITS_HOOK)
                 self._log_time(context.session, self._monotonic() - began)
                 if context.typed:  # last: the agent waits
                     self._capture(context.typed, agent=agent, session=context.session, project=context.project)
@@ -241,7 +247,9 @@ class HookHandler:
                 self._end_turn(context.session)
                 return ""
             case event if event in _REACHES_THE_MODEL.get(agent, _REACHES_ANY_MODEL):
-                text = self._acted(context, delivery)
+                unheard = self._unheard_prompt(context) if agent == _CLINE else None
+                said = self._prompted(unheard, delivery) if unheard is not None else ""
+                text = "\n".join(filter(None, (said, self._acted(context, delivery))))
             case _:
                 return ""
         return _printed(text, context) if text else ""
@@ -321,7 +329,8 @@ class HookHandler:
         self._end_turn(session)
         self._take_over(session, agent)
         query = self._ask_the_team(context, until=began + TEAM_SECONDS)
-        begins = self._take_unopened(session) or (agent in _STARTS_WITH_A_PROMPT and self._begins(session, agent))
+        has_a_hook = context.call.event == "UserPromptSubmit"
+        begins = self._take_unopened(session) or (has_a_hook and agent in _STARTS_WITH_A_PROMPT and self._begins(session, agent))
         opening = self._opening(context, delivery) if begins else ""
         left = self._spend(session, estimated_tokens(opening), delivery)
         prompt = _prompt(context, left)
@@ -384,6 +393,41 @@ class HookHandler:
                 delivery.add_callbacks(arrived=partial(self._recall.opened, session, call.notes, project=context.project))
         opening = self._opening(context, delivery) if self._take_unopened(session) else ""
         return "\n".join(filter(None, (opening, self._ruling(session, delivery), self._advice(context, delivery))))
+
+    def _unheard_prompt(self, context: HookContext) -> HookContext | None:
+        """Return the prompt that the agent is working on, once for each, if it ran no hook for it or would have dropped the answer.
+
+        Cline's command line tool runs none, and writes the first prompt to its transcript only when the first tool has ended. So
+        what opens a session is given with the first tool's result, and what answers the prompt with the second.
+        """
+        session = context.session
+        with self._lock:
+            heard = self._heard.get(session)
+        if not session or heard == _BY_ITS_HOOK:
+            return None
+        try:
+            events = self._timeline.events.last(context.agent, session, _FIRST_EVENTS)
+            is_new = heard is None and not self._recall.memory.report.times(session, "prompt")
+        except sqlite3.Error:
+            return None
+        asked = [event for event in events if event.type is EventType.USER_MESSAGE]
+        if is_new and len(asked) <= 1:
+            self._open_later(session)
+        last = asked[-1].id if asked else ""
+        self._hear(session, last)
+        return (
+            None
+            if last in ("", heard)
+            else HookContext(replace(context.call, prompt=asked[-1].text), context.agent, self._timeline)
+        )
+
+    def _hear(self, session: str, prompt: str) -> None:
+        """Remember the last prompt of a session that was answered beside a tool; empty before the first is known."""
+        with self._lock:
+            self._heard.pop(session, None)
+            self._heard[session] = prompt
+            while len(self._heard) > _MOST_TURNS:
+                self._heard.popitem(last=False)
 
     def _ruling(self, session: str, delivery: Delivery, *, within: float = 0.0) -> str:
         """Return the block of notes that the judge found. If its delivery is lost, it is given with the next tool's result."""
@@ -511,7 +555,7 @@ def _printed(text: str, context: HookContext) -> str:
     if context.agent == "cursor":
         may_go_on = {"continue": True} if context.call.event == "UserPromptSubmit" else {}
         return orjson.dumps({**may_go_on, "additional_context": text}).decode()
-    if context.agent == "cline":
+    if context.agent == _CLINE:
         return orjson.dumps({"cancel": False, "contextModification": text}).decode()
     return orjson.dumps({"hookSpecificOutput": {"hookEventName": context.call.name, "additionalContext": text}}).decode()
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kite_memory.app.pipeline import READ_BUDGET, PassedOver, Pipeline
+from kite_memory.app.pipeline import READ_BUDGET, Pipeline
+from kite_memory.app.survey import PassedOver
 from kite_memory.distill.condense import ChunkPolicy, condense, finished, worth_asking
 from kite_memory.distill.extractor import Prices
 from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT, TOGETHER

@@ -8,32 +8,22 @@ import inspect
 import logging
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, get_args, get_origin
 
-from kite_memory.app.note_indexer import NoteIndexer
+from kite_memory.app.agreement import NoteIndexer
 from kite_memory.app.note_view import NoteView, explained_json, note_json, pointer_json, quote_json
-from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.review import NoteChanged
 from kite_memory.app.searching import hit_json, known_project
 from kite_memory.app.session_context import before
-from kite_memory.app.survey import sources_json
-from kite_memory.app.usage_report import Figures, helping
-from kite_memory.distill.budget import Spending
-from kite_memory.distill.extractor import Misconfigured
-from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.scheduler import Idle
-from kite_memory.errors import KiteError, UsageError, VaultMissing
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.errors import KiteError, UsageError
+from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.projects import project_of
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Prompt
 from kite_memory.redaction import drop_private, redact
 from kite_memory.text.display import duration
-from kite_memory.timeline.rows import ReadFiles
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import declarations
 from kite_memory.tools.argument_parsing import writable_key, written_tags
@@ -41,16 +31,12 @@ from kite_memory.tools.declarations import OTHER_VERSION, ToolDispatcher
 from kite_memory.tools.store import MemoryPlace
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
-from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.notefile import body_of
 from kite_memory.vault.review_page import version
 
 Json = dict[str, Any]
 
 log = logging.getLogger("kite_memory")
-
-
-_LAST_NOTES = 5
 
 
 _CHANGING = frozenset({"remember", "edit", "forget", "consolidate", "undo", "import", "sort"})
@@ -255,155 +241,6 @@ class NoteChanges:
             self._indexer.refresh({found.path})
             edited = self._note_view.found(found.path)
         return {**note_json(edited), "left_out": words != body.strip().replace("\r\n", "\n")}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractorState:
-    """The extractor in use, its ``missing_key``, its daily budget, and what it waits for."""
-
-    name: str
-    missing_key: Misconfigured | None = None
-    budget_dollars: float = 0.0
-    idle: Callable[[], Idle]
-
-    def waiting(self) -> Idle:
-        return Idle(until=0.0, reason=self.missing_key.reason, hint=self.missing_key.hint) if self.missing_key else self.idle()
-
-
-class StatusReport:
-    """The operation `status`: what was read, kept and spent, and what is wrong."""
-
-    def __init__(
-        self,
-        *,
-        pipeline: Pipeline,
-        files: ReadFiles,
-        outbox: Outbox,
-        vault: Vault,
-        recall: Recall,
-        extractor: ExtractorState,
-        daemon: Callable[[], Json],
-        clock: Callable[[], datetime],
-    ) -> None:
-        self._pipeline = pipeline
-        self._files = files
-        self._outbox = outbox
-        self._vault = vault
-        self._recall = recall
-        self._extractor = extractor
-        self._daemon = daemon
-        self._clock = clock
-        self._note_view = NoteView(vault=vault, clock=clock)
-
-    def operations(self) -> Mapping[str, Callable[..., Json]]:
-        return {"status": self.status}
-
-    def figures(self, session: str) -> Figures:
-        """Return what a status line shows of a session; without one, of the last that was given anything."""
-        if not session:
-            session = next((each.session for each in self._recall.memory.report.occasions(1, silent=False)), "")
-        waits = self._extractor.waiting().until is not None
-        return Figures(
-            notes=len(self._recall.memory.shown(session)),
-            dollars=self._outbox.calls.spending(self._clock().date().isoformat()).dollars,
-            paused=waits,
-        )
-
-    def status(self) -> Json:
-        now = self._clock()
-        daemon = self._daemon()
-        if self._vault.root.is_dir() or self._vault.known.all():
-            self._look_at_the_vault(watched=daemon["running"])
-        notes = self._vault.known.all()
-        index = self._recall.index.status()
-        survey = self._pipeline.survey.now()
-        states = self._outbox.states()
-        spending = self._outbox.calls.spending(now.date().isoformat())
-        purposes = self._outbox.calls.purposes(now.date().isoformat())
-        judged = purposes.get("judge", Spending())
-        idle = self._extractor.waiting()
-        problems = [
-            {"reason": each.reason, "count": each.count, "where": f"{each.file}:{each.first_position}"}
-            for each in self._files.problems(limit=20)
-        ]
-        problems += [
-            {"reason": each.reason, "count": 1, "where": each.file} for each in (*self._vault.notes.problems(), *index.problems)
-        ]
-        helped = helping(self._recall.memory, notes, now)
-        if helped["problem"]:
-            problems.append({"reason": helped["problem"], "count": 1, "where": str(self._recall.memory.path)})
-        if notes:  # without notes, a missing vault is no problem
-            problems = [
-                {"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._note_view.index_problems()
-            ] + problems
-        problems += [
-            {
-                "reason": "no folder but a file or a link: notes that belong there wait",
-                "count": 1,
-                "where": str(self._vault.root / each),
-            }
-            for each in self._vault.notes.wrong_folders()
-        ]
-        kept = [note for note in notes if note.kind and not note.problem]
-        return {
-            "daemon": daemon,
-            "sources": sources_json(survey, self._pipeline.survey.places(), self._files.tallies()),
-            "notes": {
-                "total": len(kept),
-                "by_kind": dict(sorted(Counter(note.kind for note in kept).items())),
-                "proposed": sum(note.status == NoteStatus.PROPOSED.value for note in kept),
-                "to_review": self._vault.known.review_count(),
-                "keyed": self._vault.keys.count(),
-            },
-            "last_notes": self._last_notes(notes),
-            "helping": helped,
-            "index": {"rows": index.rows, "stale": index.stale, "embedder": index.embedder},
-            "extractor": {
-                "name": self._extractor.name,
-                "calls_today": spending.calls,
-                "tokens_in": spending.tokens_in,
-                "tokens_out": spending.tokens_out,
-                "cost_usd": round(spending.dollars, 6),
-                "budget_usd": self._extractor.budget_dollars,
-                "backlog_chunks": sum(states.get(state, 0) for state in ("waiting", "asked", "answered")),
-                "chunks_in_batches": self._outbox.batches.chunks(),
-                "open_sessions": self._pipeline.open_count(),
-                "passed_over_sessions": survey.passed_over,
-                "refused_chunks": states.get("refused", 0),
-                "refused_items": self._outbox.refusals(),
-                "set_aside": self._outbox.aside(),
-                "waiting_for": idle.reason if idle.until is not None else "",
-                "waiting_until": idle.until,
-                "hint": idle.hint,
-            },
-            "judge": {  # included in the extractor's figures
-                "calls_today": judged.calls,
-                "tokens_in": judged.tokens_in,
-                "tokens_out": judged.tokens_out,
-                "cost_usd": round(judged.dollars, 6),
-            },
-            "calls_beside": {  # included in the extractor's figures, too
-                purpose: {"calls_today": spent.calls, "cost_usd": round(spent.dollars, 6)} for purpose, spent in purposes.items()
-            },
-            "problems": problems,
-        }
-
-    def _look_at_the_vault(self, *, watched: bool) -> None:
-        """Bring the vault's state up to date. If it is ``watched``, compare it only when it is or was missing."""
-        if not watched or self._vault.scanner.frozen or not self._vault.root.is_dir():
-            with self._vault.lock:
-                self._vault.scanner.compare()
-
-    def _last_notes(self, notes: Sequence[KnownFile]) -> list[Json]:
-        """Return the notes written last, the latest first."""
-        written = [known for known in notes if known.kind != NoteKind.ENTITY.value]
-        paths = sorted(written, key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
-        try:
-            read = filter(None, (self._vault.notes.read(known.path) for known in paths))
-            kept = [note for note in read if not note.has_expired(self._clock())]
-            return [note_json(note) for note in sorted(kept, key=lambda note: note.created, reverse=True)]
-        except VaultMissing:  # reported among the problems
-            return []
 
 
 def _kind(text: str) -> NoteKind:

@@ -7,14 +7,14 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kite_memory.app.agreement import NoteIndexer
 from kite_memory.app.code_anchors import anchored
-from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.prompt_capture import already_captured, evidence_amendments
-from kite_memory.app.survey import TranscriptSurvey, batches
+from kite_memory.app.survey import PassedOver, TranscriptSurvey, batches, passed_over, sessions_behind
 from kite_memory.app.usage_report import OutcomeTracker
 from kite_memory.distill.condense import ChunkPolicy, Span, finished, silence_needed, worth_asking
 from kite_memory.distill.extractor import Usage
@@ -58,16 +58,6 @@ _GONE = "its events are gone from the timeline"
 
 _PATIENCE = 1.0
 """Least seconds between two attempts to cut one session into chunks, however fast its lines arrive."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassedOver:
-    """A part of a session, by its ordinals, without notes because it was older than requested."""
-
-    provider: str
-    session: str
-    first: int
-    last: int
 
 
 class Pipeline:
@@ -290,18 +280,16 @@ class Pipeline:
         """Return how many sessions have events in no chunk yet, without those passed over."""
         if self._opened:
             return len(self._due_at)
-        chunked_to = self._outbox.formed.chunked_to()
-        return sum(last > chunked_to.get(key, -1) for key, last in self._timeline.sessions.last_ordinals().items())
+        return sessions_behind(self._outbox.formed, self._timeline.sessions)
 
     def passed_over(self, *, since: datetime | None = None, provider: str = "") -> list[PassedOver]:
         """Return the passed-over parts of sessions that were active at ``since`` or later."""
-        named = (gap for gap in self._outbox.formed.gaps() if provider in ("", gap[0]))
-        gaps = [gap for batch in batches(named) for gap in self._timeline.events.holding(batch)]
-        if since is not None:
-            states = self._timeline.sessions.states()
-            quiet = {(each.session.provider, each.session.id): each.quiet_since for each in states}
-            gaps = [gap for gap in gaps if quiet[gap[0], gap[1]] >= since.timestamp()]
-        return [PassedOver(provider=of, session=session, first=first, last=last) for of, session, first, last in gaps]
+        found = passed_over(self._outbox.formed, self._timeline.events, provider)
+        if since is None:
+            return found
+        states = self._timeline.sessions.states()
+        quiet = {(each.session.provider, each.session.id): each.quiet_since for each in states}
+        return [each for each in found if quiet[each.provider, each.session] >= since.timestamp()]
 
     def open_stretches(self) -> Iterator[PassedOver]:
         """Yield the part of each session that is in no chunk yet."""

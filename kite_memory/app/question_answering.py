@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from kite_memory.app.timeline_queries import TimelineQueries, named
 from kite_memory.app.timeline_queries import since as time_since
@@ -24,7 +24,6 @@ from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteStatus
 from kite_memory.projects import project_of
 from kite_memory.recall.prose import name, prose
-from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
 from kite_memory.recall.search import Query
 from kite_memory.redaction import drop_private, redact
@@ -36,6 +35,9 @@ from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline
 from kite_memory.vault.known import StoredNotes
 from kite_memory.vault.upkeep import asked_and_said
+
+if TYPE_CHECKING:
+    from kite_memory.app.searching import SearchableNotes
 
 NOTES = 8
 EVENTS = 12
@@ -371,7 +373,7 @@ class QuestionAnswering(TimelineQueries):
         *,
         timeline: Timeline,
         notes: StoredNotes,
-        recall: Recall,
+        recall: "SearchableNotes",
         answerer: Callable[[], Answerer | None],
         clock: Callable[[], datetime],
         polisher: Callable[[], Polisher | None] = _no_polisher,

@@ -118,6 +118,17 @@ def read_hook_input(body: bytes) -> HookInput | None:
                 prompt=_text(prompt, limit=len(body)),
                 takes_context=not first <= _version(rest.get("clineVersion")) <= last,
             )
+        case {"postToolUse": {"toolName": str(tool), **done}, **rest}:  # Cline
+            context = rest.get("sessionContext")
+            root = context.get("rootSessionId") if isinstance(context, dict) else None
+            return HookInput(
+                event="PostToolUse",
+                name="PostToolUse",
+                session=redact_id(_text(root or rest.get("taskId"))),
+                cwd=_first(rest.get("workspaceRoots")),
+                calls=(_cline_call(tool, done, rest.get("tool_result")),),
+                is_subagent=bool(rest.get("parent_agent_id")),
+            )
         case {"hook_event_name": str(name), **rest}:
             event = _SAME.get(name, name)
             cursor = rest.get("cursor_version")
@@ -187,6 +198,18 @@ def _calls(event: str, event_input: Mapping[Any, Any]) -> Iterator[ToolCall]:
                 pass
 
 
+def _cline_call(tool: str, done: Mapping[Any, Any], detailed: object) -> ToolCall:
+    """Parse Cline's report of a tool. Its command line tool has ``detailed`` too, where the parameters are no strings of JSON."""
+    given, results = done.get("parameters"), [done]
+    if isinstance(detailed, dict):
+        given, output = detailed.get("input"), detailed.get("output")
+        results += [each for each in output[:_MOST_CALLS] if isinstance(each, dict)] if isinstance(output, list) else []
+    failed = next((each.get("result") for each in reversed(results) if each.get("success") is False), None)
+    command, files = _given(given) if isinstance(given, dict) else ("", ())
+    error = _ends(failed) if isinstance(failed, str) else ""
+    return ToolCall(tool=_text(tool), command=command, files=files, error=error, notes=_opened(tool, command, {}))
+
+
 def _opened(tool: str, command: str, given: Mapping[Any, Any]) -> tuple[str, ...]:
     """Return the notes opened by a command, or by a tool of the MCP server."""
     if tool.startswith("mcp__") and tool.endswith(_OPENING_TOOLS):
@@ -207,7 +230,9 @@ def _given(given: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:
         case [*words] if words and all(isinstance(word, str) for word in words[:_MOST_WORDS]):
             command = shlex.join(beginning(word, _LONGEST_PART) for word in words[:_MOST_WORDS])
         case _:
-            command = ""
+            several = given.get("commands")
+            words = several[:_MOST_CALLS] if isinstance(several, list) else []
+            command = "\n".join(beginning(word, _LONGEST_PART) for word in words if isinstance(word, str))
     named = (given.get(name) for name in ("file_path", "notebook_path", "absolute_path", "path"))
     files = dict.fromkeys(_text(beginning(name, _LONGEST_NAME)) for name in named if isinstance(name, str) and name)
     return _text(beginning(command, _LONGEST_PART)), tuple(files)

@@ -1,4 +1,4 @@
-"""Survey of the transcripts on disk: how much of each is still to be read, and what it would cost to extract that."""
+"""Survey of the transcripts on disk: how much of each is still to be read, and which chunks still wait for extraction."""
 
 import os
 from collections import Counter
@@ -13,12 +13,37 @@ from kite_memory.system import sqlite
 from kite_memory.timeline.rows import LATEST_MTIME, EventTally, ReadFiles
 
 if TYPE_CHECKING:
-    from kite_memory.app.pipeline import PassedOver
+    from kite_memory.distill.outbox import FormedChunks
+    from kite_memory.timeline.rows import StoredEvents
+    from kite_memory.timeline.summaries import Sessions
 
 _COUNTED = 2_000
 """Files that are compared while a user waits, the same number of each agent that is there: a tenth of a second."""
 _AT_ONCE = 500
 """Transcripts or sessions that are looked up together, to avoid a list of a hundred thousand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassedOver:
+    """A part of a session, by its ordinals, without notes because it was older than requested."""
+
+    provider: str
+    session: str
+    first: int
+    last: int
+
+
+def passed_over(formed: "FormedChunks", events: "StoredEvents", provider: str = "") -> list[PassedOver]:
+    """Return the passed-over parts of all sessions, or of one provider's."""
+    named = (gap for gap in formed.gaps() if provider in ("", gap[0]))
+    gaps = (gap for batch in batches(named) for gap in events.holding(batch))
+    return [PassedOver(provider=of, session=session, first=first, last=last) for of, session, first, last in gaps]
+
+
+def sessions_behind(formed: "FormedChunks", sessions: "Sessions") -> int:
+    """Return how many sessions have events in no chunk yet, without those passed over."""
+    chunked_to = formed.chunked_to()
+    return sum(last > chunked_to.get(key, -1) for key, last in sessions.last_ordinals().items())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +64,7 @@ class Survey:
 class TranscriptSurvey:
     """Comparison of transcripts with what the timeline has read of them."""
 
-    def __init__(self, *, sources: Sequence[Source], files: ReadFiles, passed_over: "Callable[[], Collection[PassedOver]]") -> None:
+    def __init__(self, *, sources: Sequence[Source], files: ReadFiles, passed_over: Callable[[], Collection[PassedOver]]) -> None:
         self._sources = sources
         self._files = files
         self._passed_over = passed_over

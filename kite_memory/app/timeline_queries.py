@@ -19,8 +19,8 @@ from kite_memory.model.note import Note
 from kite_memory.projects import project_of
 from kite_memory.recall.rendering import likely_tokens, plain, plain_line
 from kite_memory.timeline.history_queries import FailureMatch, FileChange, ToolUse, became, changes, search_failures, search_uses
-from kite_memory.timeline.resume import Brief, brief, fitted
-from kite_memory.timeline.standing import BriefLine, BriefPart, ChangedFile
+from kite_memory.timeline.resume import Brief, brief
+from kite_memory.timeline.standing import BriefLine, BriefPart, ChangedFile, fitted
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Overview, Work
 
@@ -201,7 +201,7 @@ class TimelineQueries:
         head = _head(found)
         room = max(_LEAST_TOKENS, min(tokens, _MOST_TOKENS)) - likely_tokens(head)
         room -= sum(likely_tokens(_HEADINGS[part]) + 1 for part in {line.part for line in found.lines})
-        kept = fitted(found, tokens=room, cost=_tokens)
+        kept = fitted(found.lines, tokens=room, cost=_tokens)
         better = self._polished(kept, room) if polish else _Polish()
         text = "\n".join((head, *_lines([better.lines.get(line, line) for line in kept])))
         return {

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from kite_memory.app.agent_hooks import as_judged
-from kite_memory.app.pipeline import PassedOver, Pipeline
+from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.session_context import before
+from kite_memory.app.survey import PassedOver
 from kite_memory.app.timeline_queries import TimelineQueries
 from kite_memory.distill.answering import Answerer, Polisher
 from kite_memory.distill.extractor import Ending, Inquiry, Refused, SharingExtractor, Usage

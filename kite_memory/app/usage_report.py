@@ -1,7 +1,8 @@
-"""Report on whether recall helps: how the notes that were shown were used, as JSON values."""
+"""Reports as JSON values: whether recall helps, by how the notes that were shown were used, and the operation `status`."""
 
 import logging
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,17 +10,25 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from kite_memory.app.note_view import NoteView, became_of, note_json
+from kite_memory.app.survey import TranscriptSurvey, sources_json
+from kite_memory.distill.extractor import Misconfigured
+from kite_memory.errors import VaultMissing
 from kite_memory.model.event import Event, EventType, EvidenceReference, evidence_reference, opens_turn
+from kite_memory.model.note import NoteKind, NoteStatus
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.session_memory import TEAMS, Occasion, SessionMemory, Showing, ShownNote
 from kite_memory.recall.uptake import BY_TITLE, Count, Tally, Uptake, Week, uptake
 from kite_memory.timeline.history_queries import became
-from kite_memory.timeline.rows import SessionState
+from kite_memory.timeline.rows import ReadFiles, SessionState
 from kite_memory.timeline.store import Timeline
+from kite_memory.vault import Vault
 from kite_memory.vault.known import KnownNotes
 from kite_memory.vault.ledger import KnownFile
 
 if TYPE_CHECKING:
+    from kite_memory.distill.outbox import Outbox
+    from kite_memory.distill.scheduler import Idle
+    from kite_memory.recall.index import Index
     from kite_memory.recall.recall import Recall
 
 log = logging.getLogger("kite_memory.app.usage_report")
@@ -341,3 +350,165 @@ def segment(figures: Figures) -> str:
     if figures.paused:
         parts.append("paused")
     return " · ".join(parts)
+
+
+_LAST_NOTES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractorState:
+    """The extractor in use, its ``missing_key``, its daily budget, and what it waits for."""
+
+    name: str
+    missing_key: Misconfigured | None = None
+    budget_dollars: float = 0.0
+    idle: "Callable[[], Idle]"
+
+    def waiting(self) -> "Idle":
+        if self.missing_key is None:
+            return self.idle()
+        from kite_memory.distill.scheduler import Idle  # most reports are made without
+
+        return Idle(until=0.0, reason=self.missing_key.reason, hint=self.missing_key.hint)
+
+
+class StatusReport:
+    """The operation `status`: what was read, kept and spent, and what is wrong."""
+
+    def __init__(
+        self,
+        *,
+        survey: TranscriptSurvey,
+        open_count: Callable[[], int],
+        files: ReadFiles,
+        outbox: "Outbox",
+        vault: Vault,
+        index: "Index",
+        memory: SessionMemory,
+        extractor: ExtractorState,
+        daemon: Callable[[], Json],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._survey = survey
+        self._open_count = open_count
+        self._files = files
+        self._outbox = outbox
+        self._vault = vault
+        self._index = index
+        self._memory = memory
+        self._extractor = extractor
+        self._daemon = daemon
+        self._clock = clock
+        self._note_view = NoteView(vault=vault, clock=clock)
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"status": self.status}
+
+    def figures(self, session: str) -> Figures:
+        """Return what a status line shows of a session; without one, of the last that was given anything."""
+        if not session:
+            session = next((each.session for each in self._memory.report.occasions(1, silent=False)), "")
+        waits = self._extractor.waiting().until is not None
+        return Figures(
+            notes=len(self._memory.shown(session)),
+            dollars=self._outbox.calls.spending(self._clock().date().isoformat()).dollars,
+            paused=waits,
+        )
+
+    def status(self) -> Json:
+        from kite_memory.distill.budget import Spending  # the other reports need nothing of it
+
+        now = self._clock()
+        daemon = self._daemon()
+        if self._vault.root.is_dir() or self._vault.known.all():
+            self._look_at_the_vault(watched=daemon["running"])
+        notes = self._vault.known.all()
+        index = self._index.status()
+        survey = self._survey.now()
+        states = self._outbox.states()
+        spending = self._outbox.calls.spending(now.date().isoformat())
+        purposes = self._outbox.calls.purposes(now.date().isoformat())
+        judged = purposes.get("judge", Spending())
+        idle = self._extractor.waiting()
+        problems = [
+            {"reason": each.reason, "count": each.count, "where": f"{each.file}:{each.first_position}"}
+            for each in self._files.problems(limit=20)
+        ]
+        problems += [
+            {"reason": each.reason, "count": 1, "where": each.file} for each in (*self._vault.notes.problems(), *index.problems)
+        ]
+        helped = helping(self._memory, notes, now)
+        if helped["problem"]:
+            problems.append({"reason": helped["problem"], "count": 1, "where": str(self._memory.path)})
+        if notes:  # without notes, a missing vault is no problem
+            problems = [
+                {"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._note_view.index_problems()
+            ] + problems
+        problems += [
+            {
+                "reason": "no folder but a file or a link: notes that belong there wait",
+                "count": 1,
+                "where": str(self._vault.root / each),
+            }
+            for each in self._vault.notes.wrong_folders()
+        ]
+        kept = [note for note in notes if note.kind and not note.problem]
+        return {
+            "daemon": daemon,
+            "sources": sources_json(survey, self._survey.places(), self._files.tallies()),
+            "notes": {
+                "total": len(kept),
+                "by_kind": dict(sorted(Counter(note.kind for note in kept).items())),
+                "proposed": sum(note.status == NoteStatus.PROPOSED.value for note in kept),
+                "to_review": self._vault.known.review_count(),
+                "keyed": self._vault.keys.count(),
+            },
+            "last_notes": self._last_notes(notes),
+            "helping": helped,
+            "index": {"rows": index.rows, "stale": index.stale, "embedder": index.embedder},
+            "extractor": {
+                "name": self._extractor.name,
+                "calls_today": spending.calls,
+                "tokens_in": spending.tokens_in,
+                "tokens_out": spending.tokens_out,
+                "cost_usd": round(spending.dollars, 6),
+                "budget_usd": self._extractor.budget_dollars,
+                "backlog_chunks": sum(states.get(state, 0) for state in ("waiting", "asked", "answered")),
+                "chunks_in_batches": self._outbox.batches.chunks(),
+                "open_sessions": self._open_count(),
+                "passed_over_sessions": survey.passed_over,
+                "refused_chunks": states.get("refused", 0),
+                "refused_items": self._outbox.refusals(),
+                "set_aside": self._outbox.aside(),
+                "waiting_for": idle.reason if idle.until is not None else "",
+                "waiting_until": idle.until,
+                "hint": idle.hint,
+            },
+            "judge": {  # included in the extractor's figures
+                "calls_today": judged.calls,
+                "tokens_in": judged.tokens_in,
+                "tokens_out": judged.tokens_out,
+                "cost_usd": round(judged.dollars, 6),
+            },
+            "calls_beside": {  # included in the extractor's figures, too
+                purpose: {"calls_today": spent.calls, "cost_usd": round(spent.dollars, 6)} for purpose, spent in purposes.items()
+            },
+            "problems": problems,
+        }
+
+    def _look_at_the_vault(self, *, watched: bool) -> None:
+        """Bring the vault's state up to date. If it is ``watched``, compare it only when it is or was missing."""
+        if not watched or self._vault.scanner.frozen or not self._vault.root.is_dir():
+            with self._vault.lock:
+                self._vault.scanner.compare()
+
+    def _last_notes(self, notes: Sequence[KnownFile]) -> list[Json]:
+        """Return the notes written last, the latest first."""
+        written = [known for known in notes if known.kind != NoteKind.ENTITY.value]
+        paths = sorted(written, key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
+        try:
+            read = filter(None, (self._vault.notes.read(known.path) for known in paths))
+            kept = [note for note in read if not note.has_expired(self._clock())]
+            return [note_json(note) for note in sorted(kept, key=lambda note: note.created, reverse=True)]
+        except VaultMissing:  # reported among the problems
+            return []

@@ -14,6 +14,8 @@ from kite_memory.config import Config
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError
 
 if TYPE_CHECKING:
+    from kite_memory.distill.answering import Answerer
+    from kite_memory.keys import Keys
     from kite_memory.model.event import Event, EvidenceReference
     from kite_memory.timeline.store import Timeline
     from kite_memory.tools.declarations import Json
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 _OF_THE_TIMELINE = frozenset({"timeline", "resume", "threads", "how", "fix", "blame", "became"})
 _OF_THE_VAULT = frozenset({"show", "open", "notes", "around", "graph"})
-_OF_THE_INDEX = frozenset({"search"})
+_OF_THE_INDEX = frozenset({"search", "ask"})
 _OF_THE_PROMPTS = frozenset({"why", "helped"})
 
 
@@ -44,7 +46,7 @@ def perform_light(config: Config, op: str, arguments: Mapping[str, Any]) -> Any:
         elif op in _OF_THE_VAULT:
             operations = _vault_queries(config, op, arguments, opened)
         else:
-            operations = _index_queries(config, opened) if op in _OF_THE_INDEX else _prompt_queries(config, opened)
+            operations = _index_queries(config, op, opened) if op in _OF_THE_INDEX else _prompt_queries(config, opened)
         return operations[op](**arguments)
 
 
@@ -78,12 +80,10 @@ def _vault_queries(config: Config, op: str, arguments: Mapping[str, Any], opened
     return VaultPages(vault=vault, clock=clock).operations()
 
 
-def _index_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
+def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
     from datetime import UTC, datetime
     from functools import partial
 
-    from kite_memory.app.note_view import NoteView
-    from kite_memory.app.searching import Searching
     from kite_memory.keys import keys_beside
     from kite_memory.recall.index import Index
     from kite_memory.recall.search import IndexedNotes
@@ -92,27 +92,59 @@ def _index_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[.
     from kite_memory.wiring.models import first_embedders, meaning_of, second_embedder
 
     clock = partial(datetime.now, UTC)
+    keys = keys_beside(config.file)
     timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
     embedder, former = first_embedders(config)
-    beside = second_embedder(config, keys_beside(config.file))
-    index = opened.enter_context(closing(Index(config.state / "index", embedder=embedder, beside=beside, former=former)))
+    index = opened.enter_context(
+        closing(Index(config.state / "index", embedder=embedder, beside=second_embedder(config, keys), former=former))
+    )
     if _changes_read(vault) and not index.is_in_step(vault.notes):
-        from kite_memory.app.note_indexer import said_about
+        from kite_memory.app.agreement import said_about
         from kite_memory.cli.backfilling import working
 
         with working("indexing") as progress:
             index.refresh(vault.notes, evidence=partial(said_about, timeline.events), progress=progress)
     _make_cards(timeline)
+    recall, meaning = IndexedNotes(index=index, clock=clock), meaning_of(embedder)
+    if op == "ask":
+        from kite_memory.app.question_answering import QuestionAnswering
+        from kite_memory.protected import protected_literals
+        from kite_memory.redaction.literals import protect
+
+        protect(protected_literals(config.file))
+        asking = QuestionAnswering(
+            timeline=timeline,
+            notes=vault.notes,
+            recall=recall,
+            answerer=partial(_answerer, config, keys, opened),
+            clock=clock,
+            meaning=meaning,
+        )
+        return asking.operations()
+    from kite_memory.app.note_view import NoteView
+    from kite_memory.app.searching import Searching
+
     searching = Searching(
         timeline=timeline,
         known=vault.known,
-        recall=IndexedNotes(index=index, clock=clock),
-        meaning=meaning_of(embedder),
+        recall=recall,
+        meaning=meaning,
         note_view=NoteView(vault=vault, clock=clock),
         clock=clock,
     )
     return {"search": searching.search}
+
+
+def _answerer(config: Config, keys: "Keys", opened: ExitStack) -> "Answerer | None":
+    """Return the model that writes answers, with the outbox opened that books its calls; ``None`` if there is no model."""
+    from kite_memory.wiring.models import answerer_of, backend_of
+
+    if backend_of(config, keys) is None:
+        return None
+    from kite_memory.distill.outbox import Outbox
+
+    return answerer_of(config, keys, opened.enter_context(closing(Outbox(config.state / "outbox.sqlite"))))
 
 
 def _prompt_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
@@ -200,6 +232,68 @@ def kept_status(config: Config) -> dict[str, Any] | None:
         survey = TranscriptSurvey(sources=sources, files=files, passed_over=tuple)
         status["sources"] = sources_json(survey.now(), survey.places(), files.tallies())
     return {**status, "daemon": absent(config.state)}
+
+
+def status_alone(config: Config) -> dict[str, Any]:
+    """Return the status of a machine on which no daemon runs."""
+    status = kept_status(config)
+    if status is None:
+        status, until = _new_status(config)
+        keep_answer(config, "status", status, until)
+    return status
+
+
+def _new_status(config: Config) -> tuple[dict[str, Any], float]:
+    """Return the status, made from what it needs alone, and until when it holds."""
+    from datetime import UTC, datetime
+    from functools import partial
+
+    from kite_memory.app.survey import TranscriptSurvey, passed_over, sessions_behind
+    from kite_memory.app.usage_report import ExtractorState, StatusReport
+    from kite_memory.daemon.protocol import absent
+    from kite_memory.distill.extractor import NoKeyExtractor
+    from kite_memory.distill.outbox import Outbox
+    from kite_memory.distill.scheduler import Idle
+    from kite_memory.keys import keys_beside
+    from kite_memory.recall.index import Index
+    from kite_memory.recall.session_memory import SessionMemory
+    from kite_memory.timeline.store import Timeline
+    from kite_memory.vault import Vault
+    from kite_memory.wiring import sources_of
+    from kite_memory.wiring.models import extractor_of, first_embedders, second_embedder
+
+    clock = partial(datetime.now, UTC)
+    keys = keys_beside(config.file)
+    extractor = extractor_of(config, keys)
+    embedder, former = first_embedders(config)
+    beside = second_embedder(config, keys)
+    with ExitStack() as opened:
+        timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
+        outbox = opened.enter_context(closing(Outbox(config.state / "outbox.sqlite")))
+        vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite", clock=clock))
+        index = opened.enter_context(closing(Index(config.state / "index", embedder=embedder, beside=beside, former=former)))
+        report = StatusReport(
+            survey=TranscriptSurvey(
+                sources=sources_of(config, projects=timeline.sessions.folders),
+                files=timeline.files,
+                passed_over=partial(passed_over, outbox.formed, timeline.events),
+            ),
+            open_count=partial(sessions_behind, outbox.formed, timeline.sessions),
+            files=timeline.files,
+            outbox=outbox,
+            vault=vault,
+            index=index,
+            memory=opened.enter_context(closing(SessionMemory(config.state / "index" / "shown.sqlite"))),
+            extractor=ExtractorState(
+                name=extractor.name,
+                missing_key=extractor.missing_key if isinstance(extractor, NoKeyExtractor) else None,
+                budget_dollars=config.extractor.dollars_per_day if extractor.name != "offline" else 0.0,
+                idle=partial(Idle, until=None, reason=""),
+            ),
+            daemon=partial(absent, config.state),
+            clock=clock,
+        )
+        return report.status(), index.columns().next_expiry(clock().timestamp())
 
 
 _OF_THE_FIRST_PAGE = frozenset({"timeline", "notes", "why", "helped"})
@@ -324,7 +418,7 @@ def perform(op: str, **arguments: Any) -> Any:
             with suppress(_Behind):
                 return perform_light(settings, op, asked)
         if op == "status":
-            return kept_status(settings) or _status(settings)
+            return status_alone(settings)
         with services() as here:
             if op in ("remember", "sync"):
                 here.init_vault()
@@ -333,14 +427,6 @@ def perform(op: str, **arguments: Any) -> Any:
             if op in _ANSWERED_FROM_CARDS:
                 _make_cards(here.timeline)
             return here.operations.perform(op, asked)
-
-
-def _status(config: Config) -> Any:
-    with services() as here:
-        status = here.operations.perform("status", {})
-        until = here.recall.next_expiry()
-    keep_answer(config, "status", status, until)
-    return status
 
 
 def _make_cards(timeline: "Timeline") -> None:

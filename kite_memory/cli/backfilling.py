@@ -48,7 +48,7 @@ from kite_memory.wiring.launch import link_commands
 
 if TYPE_CHECKING:
     from kite_memory.app.backlog import Bill
-    from kite_memory.app.pipeline import PassedOver
+    from kite_memory.app.survey import PassedOver
     from kite_memory.wiring.services import Services
 
 _SECONDS = 0.4
@@ -503,7 +503,7 @@ def answer_to_keep(services: "Services", *, distilled: bool) -> tuple[list[str],
         return None
     if services.recall.memory.shown_open(datetime.now(UTC)):
         return None
-    return lines, services.recall.next_expiry()
+    return lines, services.recall.index.columns().next_expiry(time.time())
 
 
 _WITHOUT_NOTES = "no notes were made: `kmem backfill` makes them, and so does the daemon"

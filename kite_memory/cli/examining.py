@@ -251,7 +251,7 @@ _FEWEST_OTHERS = 5
 
 
 def _service_findings(here: "Services") -> Iterator[Finding]:
-    from kite_memory.app.verification import BRING_BACK
+    from kite_memory.app.agreement import BRING_BACK
     from kite_memory.distill.scheduler import BUDGET_SPENT
 
     status = perform("status") if daemon_runs() else here.status.status()  # only the daemon knows what it waits for

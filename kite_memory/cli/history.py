@@ -354,7 +354,7 @@ def handoff(
     tokens: Annotated[int, typer.Option(metavar="N", min=60, max=4_000, help="At most about this many tokens.")] = 700,
     done: Annotated[bool, typer.Option("--done", help="Remove the brief from that file.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the change.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; required without a terminal.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; required without a terminal.")] = False,
 ) -> None:
     """Write a session's brief into the file that the next agent reads.
 

@@ -36,9 +36,16 @@ class Command(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         return _taking_plain_values(super().get_params(ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        return super().parse_args(ctx, _with_known_names(args, self.get_params(ctx)))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        shown = [param for param in self.get_params(ctx) if not getattr(param, "hidden", False)]
+        return [self.options_metavar or "", *(piece for param in shown for piece in param.get_usage_pieces(ctx))]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         params = self.get_params(ctx)
-        arguments = [param for param in params if param.param_type_name == "argument"]
+        arguments = [param for param in params if param.param_type_name == "argument" and not param.hidden]
         if arguments:
             with formatter.section("Arguments"):
                 formatter.write_dl([(param.metavar or param.name, getattr(param, "help", "")) for param in arguments])
@@ -46,6 +53,19 @@ class Command(TyperCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         _write_example(self.epilog, formatter)
+
+
+_SAME = (("--limit", "--lines", "--last"), ("--agent", "--source", "--to", "--for"), ("--yes", "-y"))
+"""Names of options that mean the same thing in different commands."""
+
+
+def _with_known_names(args: list[str], params: Any) -> list[str]:
+    """Return the arguments with the command's own name for an option in place of another command's name for it."""
+    known = {name for param in params if param.param_type_name == "option" for name in param.opts}
+    own = {other: name for names in _SAME for name in names if name in known for other in names if other not in known}
+    options = args[: args.index("--")] if "--" in args else args
+    renamed = [own.get(name, name) + given + value for name, given, value in (each.partition("=") for each in options)]
+    return renamed + args[len(options) :]
 
 
 def _taking_plain_values(params: Any) -> Any:

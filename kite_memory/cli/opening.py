@@ -93,7 +93,7 @@ def _answered(words: list[str]) -> bool:
 
             _print(lambda: print_data(text))
             return True
-    if words in (["status"], ["status", "--json"]) and (reply := _asked("status", {}, _STATUS_SECONDS) or _kept_status()):
+    if words in (["status"], ["status", "--json"]) and (reply := _asked("status", {}, _STATUS_SECONDS) or _status_alone()):
         from kite_memory.cli.results import print_status
 
         _print(lambda: print_status(reply, as_json="--json" in words))
@@ -118,14 +118,14 @@ def _print(write: Callable[[], object]) -> None:
         sys.exit(1)
 
 
-def _kept_status() -> dict[str, Any]:
-    """Return the status of a machine on which no daemon runs and nothing has changed since the last one. Empty otherwise."""
+def _status_alone() -> dict[str, Any]:
+    """Return the status of a machine on which no daemon runs. Empty otherwise."""
     from kite_memory import config
-    from kite_memory.cli.backend import daemon_runs, kept_status
+    from kite_memory.cli.backend import daemon_runs, status_alone
     from kite_memory.errors import KiteError
 
     try:
-        return {} if daemon_runs() else kept_status(config.load()) or {}
+        return {} if daemon_runs() else status_alone(config.load())
     except (KiteError, OSError):  # the full command reports it
         return {}
 

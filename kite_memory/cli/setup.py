@@ -35,7 +35,7 @@ def backups(config: Config) -> Path:
 def agents(config: Config) -> tuple[Agent, ...]:
     """Return the agents on this machine: Claude Code always, the others if their folder exists."""
     codex, gemini, copilot, cursor = config.codex_root, config.gemini_root, config.copilot_root, config.cursor_cli_root
-    cline = cline_folder()
+    cline, cline_cli = cline_folder(), cline_cli_folder()
     return registry.agents(
         registry.AgentRoots(
             claude=config.claude_root,
@@ -45,6 +45,7 @@ def agents(config: Config) -> tuple[Agent, ...]:
             opencode=folder if (folder := opencode_folder()).is_dir() else None,
             cursor=cursor if cursor is not None and cursor.is_dir() else None,
             cline=cline if cline is not None and cline.parent.is_dir() else None,
+            cline_cli=cline_cli if cline_cli is not None and cline_cli.parent.is_dir() else None,
         )
     )
 
@@ -58,6 +59,11 @@ def opencode_folder() -> Path:
 def cline_folder() -> Path | None:
     """Return the folder of Cline's hooks, whether or not it exists; ``None`` on Windows, where they are PowerShell scripts."""
     return None if sys.platform == "win32" else Path.home() / "Documents" / "Cline" / "Hooks"
+
+
+def cline_cli_folder() -> Path | None:
+    """Return the folder of the hooks of Cline's command line tool, whether or not it exists; ``None`` on Windows."""
+    return None if sys.platform == "win32" else Path(os.environ.get("CLINE_DIR") or Path.home() / ".cline").expanduser() / "hooks"
 
 
 def plan_install(agent: Agent, config: Config) -> Plan:
@@ -200,7 +206,10 @@ PANEL = "Set-up"
 _BY_THE_PLUGIN = "  the plugin runs the hooks"
 
 AgentName = Annotated[
-    str, typer.Option("--agent", metavar="AGENT", help="claude-code, codex, gemini-cli, copilot-cli, opencode, cursor or cline.")
+    str,
+    typer.Option(
+        "--agent", metavar="AGENT", help="claude-code, codex, gemini-cli, copilot-cli, opencode, cursor, cline or cline-cli."
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the change.")]
@@ -244,6 +253,7 @@ def _agent(name: str) -> "tuple[Agent, Config]":
         opencode=opencode_folder(),
         cursor=settings.cursor_cli_root,
         cline=cline_folder(),
+        cline_cli=cline_cli_folder(),
     )
     return registry.agent(name, roots), settings
 

@@ -251,13 +251,14 @@ def import_memory(
 
 
 def export(
-    file: Annotated[
-        Path,
-        typer.Argument(
+    named: Annotated[Path | None, typer.Argument(metavar="FILE", hidden=True)] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
             metavar="FILE",
-            help="A name that ends in .zip (markdown), .jsonl or .html (a page to read); - writes JSONL to standard output.",
+            help="Write to this file, whose name ends in .zip (markdown), .jsonl or .html (a page to read); - is standard output.",
         ),
-    ],
+    ] = None,
     project: Annotated[str, typer.Option(metavar="NAME", help="Only this project, and notes that are global.")] = "",
     html: Annotated[bool, typer.Option("--html", help="Write a page to read in a browser, whatever the name ends in.")] = False,
 ) -> None:
@@ -266,13 +267,18 @@ def export(
     The page format holds the newest notes, at most 8 MB of them, with the latest sessions and the graph, and loads nothing from
     elsewhere. Whatever cannot be exported is listed, and the exit code is then 1.
 
-    Example: kmem export memory.zip
+    Example: kmem export --out memory.zip
     """
     from kite_memory.exchange.foreign import jsonl, zipped
 
+    file = out or named
+    if file is None or (out is not None and named is not None):
+        raise UsageError(
+            "name the file to write" if file is None else "two files are named", hint="as in: kmem export --out memory.zip"
+        )
     html = html or file.suffix == ".html"
     if html and str(file) == "-":
-        raise UsageError("a page goes into a file", hint="as in: kmem export --html memory.html")
+        raise UsageError("a page goes into a file", hint="as in: kmem export --html --out memory.html")
     if not html and str(file) != "-" and file.suffix not in (".zip", ".jsonl"):
         raise UsageError(f"cannot tell what {file} should be", hint="give it a name that ends in .zip, .jsonl or .html")
     notes: list[Note] = []
@@ -302,7 +308,7 @@ def export(
             data = page.data if page else zipped(files) if file.suffix == ".zip" else jsonl(notes)
             replace_file(file.absolute(), data)
         except OSError as error:
-            raise KiteError(f"cannot write to {file}: {error.strerror}", hint="name another file") from error
+            raise KiteError(f"cannot write to {file}: {error.strerror}", hint="name another file with --out") from error
         print_data(str(file))
         print_message(counted(page.notes if page else len(notes), "note"))
         if page and page.left_out:

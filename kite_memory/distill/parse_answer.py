@@ -45,7 +45,7 @@ def from_json(text: bytes) -> Record:
         raise StateDamaged("an answer in the outbox cannot be read", hint="run `kmem verify`") from error
 
 
-TITLE_CHARS = 120
+TITLE_CHARS = 160
 TITLE_WORDS = 12
 BODY_CHARS = 1_200
 _SYMPTOM_CHARS = 300

@@ -123,6 +123,11 @@ class Columns:
     def __len__(self) -> int:
         return len(self.notes)
 
+    def next_expiry(self, now: float) -> float:
+        """Return the Unix time at which the next note expires; infinite if none will."""
+        expires = self.notes["expires"]
+        return float(np.min(expires[expires > now], initial=np.inf))
+
     def within(self, project: int) -> npt.NDArray[np.bool_]:
         """Return a mask of the notes of one project and of those that belong to none."""
         return np.asarray((self.notes["project"] == project) | self._of_none)

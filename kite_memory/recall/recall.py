@@ -340,11 +340,6 @@ class Recall:
         except sqlite3.Error:
             return False
 
-    def next_expiry(self) -> float:
-        """Return the Unix time at which the next note expires; infinite if none will."""
-        expires = self._index.columns().notes["expires"]
-        return float(np.min(expires[expires > self._clock().timestamp()], initial=np.inf))
-
     def _weighed(self, prompt: Prompt, *, explain_all: bool = False) -> Weighed:
         return weigh(
             self._index,

@@ -96,7 +96,8 @@ _WANTED = lazy_regex(
     re.IGNORECASE,
 )
 _GOAL = lazy_regex(
-    r"^[^\w\n#]{0,6}(?:the )?(?:goal|objective|objectif|outcome|intended outcome|ziel|fix|solution)\W{0,4}:\W{0,4}(\S[^\n]{8,600})",
+    r"^(?:[^\w\n#]{0,6}(?:the )?(?:goal|objective|objectif|outcome|intended outcome|ziel|fix|solution)\W{0,4}:\W{0,4}"
+    r"|[^\n]{0,300}?\b(?:your|the) deliverables? (?:is|are)\W{1,3})(\S[^\n]{8,600})",
     re.IGNORECASE | re.MULTILINE,
 )
 _SAYS_NOTHING = lazy_regex(

@@ -24,7 +24,7 @@ _HINTS = (
     "no route", "roken pipe", "EOF", "exceeded", "closed network", "llegal", "nvalid", "nexpected", "interpreter", " too ",
     "SEVERE", "CRITICAL", "locked", "certificate", "daemon", "not permitted", "in use", "reset", "No version", "matches found",
     "Bus ", "Abort", "YN0", "ERR_", "_test.go:", "getaddrinfo", "file system", "long", "not provided", "not known", "allocate",
-    "exit", "'E", '"E', " › ",
+    "exit", "unbound", "'E", '"E', " › ",
 )  # fmt: skip
 """Every line of one of the forms below contains one of these, except a compiler's."""
 
@@ -88,6 +88,7 @@ _AT_START: tuple[tuple[re.Pattern[str], _Message], ...] = tuple(
         # shells
         (r"(?:\S{1,80}: )?(?:(?:line )?\d+: )?(?P<it>[\w.+/-]{1,80}): command not found\.?$", "{it}: command not found"),
         (r"(?:\S{1,60}:)?(?:\d+: )?\s?command not found: (?P<it>\S{1,80})$", "{it}: command not found"),
+        (r"(?:\S{1,120}: )?(?:line )?\d+: (?P<it>\S{1,80}): unbound variable$", "{it}: unbound variable"),
         (r"(?:/bin/)?(?:sh|dash|ash): (?:line )?\d+: (?P<it>\S{1,80}): not found$", "{it}: command not found"),
         (r"['\"](?P<it>[^'\"]{1,80})['\"] is not recognized as an internal or external command", "{it}: command not found"),
         (r".{0,80}The term ['\"](?P<it>[^'\"]{1,80})['\"] is not recognized", "{it}: command not found"),
@@ -420,6 +421,12 @@ _FAILS = lazy_regex(
     r"|\bnot (?:work|render|load|display|show|pass|build|compil)\w*"
     r"|\b(?:got|get|gets|getting|seeing|hit|hitting|have|throws?|there(?:['’]s| is| are|s)|gives?)(?:\s[\w'-]{1,30}){0,4}?\s"
     r"(?:errors?|(?:merge )?conflicts?|exceptions?|warnings?|stack ?trace|http [45]\d\d|[45]\d\d error)\b"
+    r"|\b(?:does|do|did)(?:n['’]t| not) (?:match|line up|add up)\b|\bnothing happens\b"
+    r"|\b(?:have|has|found|is|see|suspect|got|there['’]?s|it['’]?s)(?:\s[\w'-]{1,20}){0,4}?\s(?:bugs?|regression|glitch)\b"
+    r"|\b(?:is|are|looks?|seems?|shows?|displays?|gets?|returns?|prints?|gives?|has)(?:\s[\w'-]{1,20}){0,3}?\s"
+    r"(?:wrong|incorrect|duplicated|corrupt(?:ed)?|garbled|misaligned|truncated|cut off)\b"
+    r"|\b(?:i|we) (?:still|only|just) (?:see|get|have)\b"
+    r"|\b(?:shows?|displays?|returns?|prints?|gives?)\b[^.?!\n]{1,60}\binstead of\b"
     r"|\b(?:ne (?:marche|fonctionne) p(?:as|lus)|plante|échou\w{1,4}|funktioniert (?:immer noch )?nicht|geht nicht|schlägt fehl"
     r"|no funciona|falla)\b",
     re.IGNORECASE,

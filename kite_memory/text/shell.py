@@ -364,8 +364,18 @@ class Write:
     formats: bool = False
 
 
+_ADDS = frozenset({"get", "add", "install", "i", "remove", "uninstall", "upgrade"})
+_DEPENDENCIES = {
+    "go": "go.mod",
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), "package.json"),
+    **dict.fromkeys(("uv", "poetry", "pdm"), "pyproject.toml"),
+    "cargo": "Cargo.toml",
+}
+"""Where a program notes the packages that it adds."""
 _MAY_WRITE = lazy_regex(
-    r">|\bgit\b|\b(?:sed|perl|ruby) .*-\w*i|\b(?:mv|cp|rm|tee|patch)\b|fmt|format|fix|write|(?<![\w-])(?:black|isort)\b|imports"
+    r">|\bgit\b|\b(?:sed|perl|ruby) .*-\w*i|\b(?:mv|cp|rm|tee|patch)\b|fmt|format|fix|write"
+    r"|\b(?:go|npm|pnpm|yarn|bun|uv|poetry|pdm|cargo) (?:get|add|i|install|remove|uninstall|upgrade)\b"
+    r"|(?<![\w-])(?:black|isort)\b|imports"
 )
 _FORMATTERS: dict[str, frozenset[str]] = {
     "gofmt": frozenset({"-w"}),
@@ -461,6 +471,9 @@ def _by_program(invocation: Invocation, words: Sequence[str]) -> Iterator[Write]
             yield from (Write(path=file, how="written") for file in files if not _UNKNOWN.search(file))
         case "patch":
             yield Write(path="", how="patch")
+        case program if (file := _DEPENDENCIES.get(program)) and files[:1] and files[0] in _ADDS and "-g" not in invocation.flags:
+            if files[1:]:
+                yield Write(path=file, how=f"changed by {program} {files[0]}")
         case "xargs" | "find":
             yield from _for_each_found(invocation.program, words)
         case _:

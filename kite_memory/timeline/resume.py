@@ -2,26 +2,32 @@
 
 import heapq
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
+from pathlib import PurePath
 
 from kite_memory.model.event import PLANNING, Event, EventType, Session, opens_turn
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip, clip_line, end_of, gist, outline
-from kite_memory.timeline.runs import Commit, Run, bare, commits, last_branch, runs
+from kite_memory.timeline.failures import failed_lines, kinds_in
+from kite_memory.timeline.runs import Run, bare, commits, last_branch, runs
 from kite_memory.timeline.standing import (
+    ANSWERED,
     BriefLine,
     BriefPart,
     ChangedFile,
     Stable,
     all_changes,
+    changed_lines,
+    changes_files,
     cited,
-    cited_files,
-    failed_lines,
+    code_since,
     inside,
     last_changes,
     last_stable,
+    planned_checks,
     stable_lines,
     typed,
     verify_lines,
@@ -44,17 +50,9 @@ class Brief:
     stable: Stable | None
 
 
-_MATTERS = (
-    BriefPart.DOING,
-    BriefPart.NEXT,
-    BriefPart.FAILED,
-    BriefPart.STABLE,
-    BriefPart.VERIFY,
-    BriefPart.CHANGED,
-    BriefPart.OPEN,
-)
-"""The order of parts where there is little room."""
 _PROMPTS = 2
+_PLAN_WITHIN = 2
+"""Number of prompts: an older plan is not what a prompt that answers the agent is about."""
 _DECISIONS = 2
 _LATELY = 25
 _SAID, _ASKED, _LONGER, _COMMAND, _SUBJECT = 240, 220, (900, 640, 460, 390, 320), 100, 80
@@ -63,12 +61,23 @@ _STEPS, _STEP, _CHECK = 3, 60, 80
 _OFFER, _AGREED_OFFER, _LONG_OFFER, _AT = 320, 480, 800, 280
 _ANSWER, _QUESTION = 160, 70
 _RECAP_PROMPTS = 4
+_DONE = 3
+_INPUTS = (0, 100, 60)
+_LONG_AGO = 10
+_READ_FOR_IT = 5
+"""Number of calls after which a message no longer says what is being done."""
+_TO_REPORT = "; what was done is then to be reported"
+_ARGUMENT = lazy_regex(r"\A\w{1,30}: ")
+_SHOWN_OTHERWISE = frozenset({"Read", "Edit", "MultiEdit", "Write", "read_file", "write_to_file", "apply_diff", "apply_patch"})
+_LOOKS = lazy_regex(r"(?:.{1,60}__)?(?:grep|glob|search|list|find|ls|web|read|get|fetch)", re.IGNORECASE)
+_REPLACES = lazy_regex(r"^old_string: (.{0,2000}?)\nnew_string: (.{0,2000})", re.DOTALL | re.MULTILINE)
+_STEP_LEFT = 90
+_FILE_NAMED = lazy_regex(r"[\w./@-]{1,120}\.[A-Za-z]\w{0,5}\b")
+_LONG_FOLDER = lazy_regex(r"(?<![\w.~])/(?:[\w.@~+-]{1,80}/){2,}")
 _ENDED = {"ok": "went well", "failed": "failed"}
 _MESSAGES_BACK = 3
 _QUESTION_END = 400
 _READ = 4_000
-_ANSWERED = "the agent had answered, and the person is next"
-"""Goes after all that is urgent."""
 _ON_THE_WAY = frozenset({EventType.TOOL_RESULT, EventType.FILE_ACTION, EventType.TEST_RESULT, EventType.ERROR, EventType.COMMAND})
 _UNANSWERED = 6
 """Number of events: a call without a result further from the end was lost, not left unfinished."""
@@ -136,13 +145,15 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
     changes = all_changes(everything, done, session.cwd)
     files = last_changes(changes)
     stable = last_stable(done, changes, made)
+    failed = tuple(failed_lines(everything, done, made, changes))
+    settled = stable is not None and not failed and not code_since(files, since=stable.place)
     lines = (
         *_doing(events),
-        *_next(events),
-        *_changed(files, made),
-        *failed_lines(everything, done, made, changes),
+        *_next(events, done, files, settled=settled),
+        *changed_lines(files, made),
+        *failed,
         *verify_lines(files, done, stable),
-        *_planned_checks(everything, done),
+        *planned_checks(everything, done),
         *stable_lines(stable, files, done),
         *_open(events),
     )
@@ -154,41 +165,6 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
         files=tuple(file for file in files if file.path),
         stable=stable,
     )
-
-
-def fitted(brief: Brief, *, tokens: int, cost: Callable[[BriefLine], int]) -> tuple[BriefLine, ...]:
-    """Return as many lines as fit in ``tokens``, in their order.
-
-    The weightiest of every part goes first, then more of the first, what failed and what is next, the longer texts, and the others
-    in turn.
-    """
-    by_part = {part: [line for line in brief.lines if line.part is part] for part in _MATTERS}
-    turns = [[lines[turn] for lines in by_part.values() if turn < len(lines)] for turn in range(max(map(len, by_part.values())))]
-    failed = by_part[BriefPart.FAILED]
-    first = [line for line in turns[0] if line.text != _ANSWERED]
-    urgent = (*failed[:2], *by_part[BriefPart.DOING][1:2], *failed[2:], *by_part[BriefPart.NEXT])
-    longer = [(line, replace(line, text=text)) for line in brief.lines for text in line.longer]
-    fuller = [(line, replace(line, text=line.longer[-1])) for line in first[:1] if line.longer]
-    whole_or_shorter = [(line, shown) for line in first for shown in (line, *_without_clauses(line))]
-    shown_first = (*whole_or_shorter, *fuller, *((line, line) for line in urgent))
-    kept: dict[BriefLine, BriefLine] = {}
-    for line, shown in (*shown_first, *longer, *((line, line) for turn in turns for line in turn)):
-        if line in kept and len(shown.text) <= len(kept[line].text):
-            continue
-        needed = cost(shown) - (cost(kept[line]) if line in kept else 0)
-        if needed <= tokens:
-            tokens -= needed
-            kept[line] = shown
-    return tuple(kept[line] for line in brief.lines if line in kept)
-
-
-def _without_clauses(line: BriefLine) -> Iterator[BriefLine]:
-    """Yield the line of the last stable point without its last clause, without its last two, and so on."""
-    text = line.text if line.part is BriefPart.STABLE else ""
-    while "; " in text:
-        text = text.rpartition("; ")[0]
-        if text.count("`") % 2 == 0:
-            yield replace(line, text=text, longer=())
 
 
 def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
@@ -213,7 +189,8 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     plan = next((event for event in reversed(requests) if event.tool == PLANNING or len(event.text) >= _A_TASK), None)
     before = [event for event in list(earlier.values())[: -_PROMPTS - 1 : -1] if event is not plan]
     plans = [event for event in (plan,) if event is not None]
-    for event in (*plans, *before) if offered is None and plan is not None and plan.tool == PLANNING else (*before, *plans):
+    is_recent = plan is not None and plan.tool == PLANNING and (offered is None or plan in requests[-_PLAN_WITHIN:])
+    for event in (*plans, *before) if is_recent else (*before, *plans):
         yield _asked("asked before", event)
     now = [event for event in (*prompts[-1:], *requests[-1:], offered) if event is not None]
     for event in requests[:1]:
@@ -266,6 +243,8 @@ def _offer(text: str, prompt: str, length: int) -> str:
     if _ASKS.search(text[-_QUESTION_END:]) or not _words(prompt):
         if (headings := list(_HEADING_ASKS.finditer(text[-_READ:]))) and (offered := _lines(text[-_READ:][headings[-1].start() :])):
             return clip(" ".join(offered), length)
+        if not _words(prompt) and (found := outline(text)) is not None and len(found.steps) > 1:
+            return gist(text, length).replace('"', "")
         begins = clip(_SENTENCES.split(lines[0])[0], length // 3) if lines else ""
         return f"{begins.removesuffix('…')} … {_ending(text, length - len(begins)).removeprefix('…')}"
     wanted = _words(prompt)
@@ -342,17 +321,23 @@ def _says_what_is_next(text: str) -> bool:
     return is_heading or bool(_ANNOUNCES.search(text[:_READ].strip()) or _SAYS_IT_WILL.match(_last_sentence(text)))
 
 
-def _next(events: Sequence[Event]) -> Iterator[BriefLine]:
-    """Yield the agent's own list, what was in progress at the end, and the remaining work named in its last messages.
+def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedFile], *, settled: bool) -> Iterator[BriefLine]:
+    """Yield the agent's own list or the steps of the plan, what was in progress, and the work named in the agent's last messages.
 
     A list that is older than the last prompt may be about something else, so what was in progress goes before it.
     """
-    listed = list(_listed(events))
-    at_hand = list(_in_hand(events)) if listed else [*_in_hand(events), *_done_last(events)]
+    listed = list(_listed(events, done))
+    at_hand = list(_in_hand(events, settled=settled))
+    at_hand += () if listed or at_hand else _done_last(events, settled=settled)
     asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
     changed = max((event.at for event in events if event.tool in TOOLS), default=None)
     stale = asked is not None and changed is not None and asked.at > changed
+    if at_hand:
+        said = f"{at_hand[0].text}{_so_far(events, files, at_hand[0].text)}"
+        at_hand[0] = replace(at_hand[0], text=said, longer=tuple(each for each in at_hand[0].longer if len(each) > len(said)))
     yield from (*at_hand, *listed) if stale else (*listed, *at_hand)
+    if not listed:
+        yield from _steps_left(events, files)
     messages = [event for event in events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
     for event in reversed(messages[-_MESSAGES_BACK:]):
         if found := _TO_DO.search(event.text[:_READ]):
@@ -361,45 +346,153 @@ def _next(events: Sequence[Event]) -> Iterator[BriefLine]:
             yield cited(BriefPart.NEXT, f"left to do, as the agent said: {'; '.join(items[:_STEPS])}{more}", event)
             return
     if not (listed or at_hand) and messages and events[-1] is messages[-1] and not _closing_question(messages[-1].text):
-        yield cited(BriefPart.NEXT, _ANSWERED, messages[-1])
+        yield cited(BriefPart.NEXT, ANSWERED, messages[-1])
 
 
-def _listed(events: Sequence[Event]) -> Iterator[BriefLine]:
+def _so_far(events: Sequence[Event], files: Sequence[ChangedFile], said: str) -> str:
+    """Return that nothing was changed yet for the last prompt, with the files read for it that are not in what is ``said``."""
+    asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=None)
+    if asked is None or any(file.at >= events[asked].at for file in files):
+        return ""
+    read = dict.fromkeys(
+        inside(event.path, "")
+        for event in events[asked:]
+        if event.type is EventType.FILE_ACTION and event.path and event.status != "failed"
+    )
+    named = [name for name in read if name not in said][-_READ_FOR_IT:]
+    before = f", read before: {', '.join(named)}" if named else ""
+    return f"; nothing is changed yet for this request{before}" if read else ""
+
+
+def _steps_left(events: Sequence[Event], files: Sequence[ChangedFile]) -> Iterator[BriefLine]:
+    """Yield the steps of the plan in hand that name a file not changed since, and those after the last that does not."""
+    asked = next((event for event in reversed(events) if opens_turn(event)), None)
+    found = outline(asked.text) if asked is not None and len(asked.text) >= _A_TASK else None
+    if asked is None or found is None:
+        return
+    changed = {PurePath(file.path).name.lower() for file in files if file.path and file.at >= asked.at}
+    named = [{PurePath(name).name.lower() for name in _FILE_NAMED.findall(step)} for step in found.steps]
+    begun = max((at for at, names in enumerate(named) if names & changed), default=None)
+    if begun is None:
+        return
+    left = [
+        f"({at + 1}) {clip_line(step, _STEP_LEFT)}"
+        for at, (step, names) in enumerate(zip(found.steps, named, strict=True))
+        if (names and not names & changed) or at > begun
+    ]
+    if left:
+        more = f" and {len(left) - _STEPS} more" if len(left) > _STEPS else ""
+        yield cited(BriefPart.NEXT, f"left of the plan, by the files changed so far: {'; '.join(left[:_STEPS])}{more}", asked)
+
+
+def _listed(events: Sequence[Event], runs_done: Sequence[Run]) -> Iterator[BriefLine]:
     listed = todos(events)
     last = next((event for event in reversed(events) if event.tool in TOOLS and event.type is EventType.TOOL_CALL), None)
     if listed is not None and last is not None and listed.open:
         asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
         stale = f" (last changed {listed.at:%m-%d %H:%M})" if asked is not None and asked.at > listed.at else ""
+        tried = [run for run in runs_done if run.event.at >= listed.at and run.is_check and run.outcome != "unknown"]
         names = "; ".join(
-            f"{'in hand: ' if item.standing == 'in_progress' else ''}{clip_line(item.text, _ITEM)}" for item in listed.open[:_ITEMS]
+            f"{'in hand: ' if item.standing == 'in_progress' else ''}{clip_line(item.text, _ITEM)}{_gone_well(item.text, tried)}"
+            for item in listed.open[:_ITEMS]
         )
         more = f" and {len(listed.open) - _ITEMS} more" if len(listed.open) > _ITEMS else ""
         done = len(listed.items) - len(listed.open)
         yield cited(BriefPart.NEXT, f"open on the agent's list, {done} of {len(listed.items)} done{stale}: {names}{more}", last)
 
 
-def _in_hand(events: Sequence[Event]) -> Iterator[BriefLine]:
-    """Yield what the agent had announced and what it had begun."""
+def _gone_well(item: str, tried: Sequence[Run]) -> str:
+    """Return that the last run of the kind of check that an item of a list names went well."""
+    checks = [run for run in tried if not changes_files(run)]
+    last = {kind: next((run for run in reversed(checks) if kind in run.kinds), None) for kind in sorted(kinds_in(item))}
+    well = [run for run in last.values() if run is not None and run.outcome == "ok"]
+    if not well or len(well) < len(last):
+        return ""
+    return f" ({' and '.join(dict.fromkeys(f'`{clip_line(typed(run.command), _STEP)}`' for run in well))} went well since)"
+
+
+def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
+    """Yield what the agent had announced and what it had begun. ``settled`` means that all was tested, and nothing fails."""
     answered = {event.call for event in events if event.call and event.type not in (EventType.TOOL_CALL, EventType.COMMAND)}
     begun = next((event for event in reversed(events[-_UNANSWERED:]) if event.call and event.call not in answered), None)
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
     if said is not None and _announces(events, said):
-        since = [run for run in runs(events[events.index(said) :]) if run.purposes and run.outcome != "unknown"]
-        if not any("git commit" in run.purposes for run in since):
-            then = ", ".join(f"`{clip_line(bare(run.command), _STEP)}` {_ENDED[run.outcome]}" for run in since[-_STEPS:])
-            yield cited(
-                BriefPart.NEXT, f'the agent was at: "{_ending(said.text, _AT)}"{f"; since then {then}" if then else ""}', said
-            )
+        after = events[events.index(said) :]
+        if not any("git commit" in run.purposes for run in runs(after) if run.outcome != "unknown"):
+            then = ", ".join(_done_since([event for event in after if begun is None or event.call != begun.call]))
+            well = {kind for run in runs(after) if run.outcome == "ok" for kind in run.kinds}
+            then += _TO_REPORT if settled and well and kinds_in(said.text) <= well else ""
+            calls = len({event.call for event in after if event.call})
+            when = f"the agent had said, {calls} calls before the end" if calls >= _LONG_AGO else "the agent was at"
+            yield cited(BriefPart.NEXT, f'{when}: "{_ending(said.text, _AT)}"{f"; since then {then}" if then else ""}', said)
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
-        what = clip_line(bare(begun.command) or begun.path or begun.text, _COMMAND)
-        yield cited(BriefPart.NEXT, f"begun, and no result was seen: {begun.tool}{f' `{what}`' if what else ''}", begun)
+        asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
+        announced = said is not None and _announces(events, said)
+        report = _TO_REPORT if settled and not announced and any(run.is_check for run in runs(events[asked + 1 :])) else ""
+        texts = (f"begun, and no result was seen: {begun.tool} {_input(begun, most)}".rstrip() + report for most in _INPUTS)
+        short, *longer = dict.fromkeys(texts)
+        yield replace(cited(BriefPart.NEXT, short, begun), longer=tuple(longer))
 
 
-def _done_last(events: Sequence[Event]) -> Iterator[BriefLine]:
+def _input(call: Event, most: int) -> str:
+    """Return what a call is to do: its command, its file with what is replaced by what, or its arguments.
+
+    Replaced text is shown if ``most`` characters of it are wanted.
+    """
+    if call.command:
+        return f"`{clip_line(bare(call.command), _COMMAND)}`"
+    name = inside(call.path, "") if call.path else ""
+    text = "" if call.text == call.path else call.text
+    if replaced := _REPLACES.search(text[:_READ]):
+        before, after = (clip_line(each, most) for each in _difference(replaced[1], replaced[2]))
+        everywhere = "all " if "replace_all: true" in text[:_READ] else ""
+        return f"{name}, {everywhere}`{before}` to `{after}`".removeprefix(", ") if most else name
+    shown = _argument(text) if _LOOKS.match(call.tool) else text
+    return ": ".join(filter(None, (name, clip_line(shown, _COMMAND))))
+
+
+def _difference(before: str, after: str) -> tuple[str, str]:
+    """Return the lines from the first that differs."""
+    ours, theirs = before.strip().splitlines(), after.strip().splitlines()
+    same = next((at for at, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), min(len(ours), len(theirs)))
+    return " ".join(ours[same:]), " ".join(theirs[same:])
+
+
+def _done_since(events: Sequence[Event]) -> Iterator[str]:
+    """Yield what was done, in order: the files read and changed, and the commands with how they ended."""
+    ended = {run.event.call: run for run in runs(events) if run.event.call}
+    for action, group in groupby(list(_steps_of(events, ended))[-_DONE:], key=lambda step: step[0]):
+        yield f"{action} {', '.join(dict.fromkeys(name for _, name in group))}".lstrip()
+
+
+def _short(command: str) -> str:
+    """Return a command without the folders of its files."""
+    return clip_line(_LONG_FOLDER.sub("…/", bare(command)), _STEP)
+
+
+def _argument(text: str) -> str:
+    """Return the first argument of a call, without its name."""
+    first = text.partition("\n")[0]
+    return _ARGUMENT.sub("", first, count=1)
+
+
+def _steps_of(events: Sequence[Event], ended: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
+    shown: set[str] = set()
+    for event in events:
+        if event.type is EventType.FILE_ACTION and event.path and event.status != "failed":
+            yield event.text.partition(",")[0].strip()[:20] or "changed", inside(event.path, "")
+        elif (run := ended.get(event.call)) is not None and event.call not in shown:
+            shown.add(event.call)
+            if run.outcome != "unknown" and run.purposes:
+                yield "", f"`{_short(run.command)}` {_ENDED[run.outcome]}"
+            elif run.command:
+                yield "looked with", f"`{_short(run.command)}`{' (failed)' if run.outcome == 'failed' else ''}"
+        elif event.type is EventType.TOOL_CALL and event.tool not in _SHOWN_OTHERWISE and _LOOKS.match(event.tool):
+            yield "looked with", f"{event.tool} {clip_line(_argument(event.text), _STEP)}"
+
+
+def _done_last(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
     """Yield the last action of a session that was left midway."""
-    said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
-    if said is not None and _announces(events, said):
-        return
     asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
     since = events[asked + 1 :]
     if events[-1].type in _ON_THE_WAY and since:
@@ -412,41 +505,8 @@ def _done_last(events: Sequence[Event]) -> Iterator[BriefLine]:
             if not done.path
             else clip_line(f"{done.text.partition(',')[0]} {inside(done.path, '')}", 2 * _STEP)
         )
-        yield cited(BriefPart.NEXT, f"left before an answer to what was asked last; done last: {what}", done)
-
-
-def _planned_checks(events: Sequence[Event], done: Sequence[Run]) -> Iterator[BriefLine]:
-    """Yield how the last prompt, a plan, is to be verified, until something has been run that tests."""
-    asked = max((place for place, event in enumerate(events) if opens_turn(event)), default=None)
-    if asked is None or any(run.is_check and run.place > asked for run in done):
-        return
-    found = outline(events[asked].text) if len(events[asked].text) >= _ASKED else None
-    if found is not None and found.checks:
-        checks = "; ".join(clip_line(check, _CHECK) for check in found.checks[:_STEPS])
-        yield cited(BriefPart.VERIFY, f"as the plan says: {checks}", events[asked])
-
-
-def _changed(files: Sequence[ChangedFile], made: Sequence[Commit]) -> Iterator[BriefLine]:
-    committed = made[-1].place if made else -1
-    since = [file for file in files if file.place > committed]
-    when = " since the last commit" if made else ""
-    for action, some in _by_action([file for file in since if file.path]):
-        yield cited_files(BriefPart.CHANGED, f"{action}{when}", some)
-    if by_commands := [file for file in since if not file.path]:
-        yield cited_files(BriefPart.CHANGED, f"files changed by commands{when}", by_commands)
-    if made:
-        yield cited(
-            BriefPart.CHANGED, f"committed last: {clip_line(made[-1].subject, _SUBJECT)} ({made[-1].hash[:12]})", made[-1].event
-        )
-        if before := [file for file in files if file.place <= committed and file.path]:
-            yield cited_files(BriefPart.CHANGED, "changed up to that commit", before)
-
-
-def _by_action(files: Sequence[ChangedFile]) -> list[tuple[str, list[ChangedFile]]]:
-    grouped: dict[str, list[ChangedFile]] = {}
-    for file in files:
-        grouped.setdefault(file.action, []).append(file)
-    return list(grouped.items())
+        report = _TO_REPORT if settled and any(run.is_check for run in runs(since)) else ""
+        yield cited(BriefPart.NEXT, f"left before an answer to what was asked last; done last: {what}{report}", done)
 
 
 def _open(events: Sequence[Event]) -> Iterator[BriefLine]:

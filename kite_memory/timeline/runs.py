@@ -24,6 +24,7 @@ LOOKS = frozenset(_LOOK.split())
 """Programs that only look at something, or whose exit code 1 means «no»."""
 
 _PREPARING = "add branch check-ignore diff fetch log ls-files ls-remote remote rev-parse show status"
+_CHANGES = frozenset({"git add", "git branch", "git fetch", "git remote"})
 PREPARES = frozenset(f"git {word}" for word in _PREPARING.split(" "))
 """Preparatory commands that a line may begin with, whatever it is for."""
 _CHECK = lazy_regex(
@@ -53,6 +54,9 @@ _NOT_ONE_FAILED = lazy_regex(r"\s*(?:PASS|OK|0 fail|[#ℹ] (?:fail|cancelled) +0
 _ALL_PASSED = lazy_regex(
     r"^(?:\W{0,6}0 fail(?:ed|ures?)?\b|(?:=+|\s{0,4}Tests:?) {1,4}\d{1,6} passed\b(?!.{0,80}fail)).{0,200}$", re.MULTILINE
 )
+_COUNTS_ERRORS = lazy_regex(r"^\W{0,4}(?:[A-Z][\w ]{0,20}: ?|Found )?[1-9]\d{0,4} errors?\b(?! fixed)", re.MULTILINE)
+"""A program that counts errors in the output of another may exit with success."""
+_JOINS = lazy_regex(r"[;&|\n]")
 _COUNTS_PASSED = lazy_regex(r"\b[1-9]\d{0,6} pass(?:ed|ing)?\b")
 _COUNTS_FAILED = lazy_regex(r"\b[1-9]\d{0,6} fail|\bFAIL|passed, \d{1,6} errors?\b|\berrors? in \d|✗|✘")
 _OF_A_CHECKER = lazy_regex(
@@ -96,7 +100,7 @@ _SHAPES_OUTPUT = lazy_regex(r"(?:\s+2>&1)?\s*\|\s*(?:head|tail|grep|egrep|rg|tee
 _GOES_THERE = lazy_regex(r"\A\s*cd\s+\S{1,400}\s*&&\s*")
 _WRONG_CALL = lazy_regex(
     r"\b(?:unrecogni[sz]ed|unknown|no such|invalid) (?:sub-?command|command|task|script)\b|command not found"
-    r"|\bunexpected argument\b|[Mm]issing script:|Script not found",
+    r"|\bunexpected argument\b|[Mm]issing script:|Script not found|No version is set for",
     re.IGNORECASE,
 )
 _EXITED = lazy_regex(r"\bexit(?:ed)?(?: with)?(?: code| status):? [1-9]\d{0,2}\b|^make(?:\[\d+\])?: \*\*\* ", re.MULTILINE)
@@ -132,6 +136,16 @@ class Run:
     @property
     def is_check(self) -> bool:
         return self.tested != "unknown" or bool(_checks(self.purposes))
+
+    @property
+    def was_called_wrongly(self) -> bool:
+        """Whether a program of the line was not there, or did not understand how it was called."""
+        return self.outcome == "failed" and _WRONG_CALL.search(self.said) is not None
+
+    @property
+    def failed_elsewhere(self) -> bool:
+        """Whether its tests passed, and no other check was in its line."""
+        return self.tested == "ok" and not any(_ONLY_CHECKS.search(purpose) for purpose in _checks(self.purposes))
 
     @property
     def only_builds(self) -> bool:
@@ -234,6 +248,8 @@ def _run(parts: _RunParts, cwd: str) -> Run | None:
         outcome = "ok" if any(each.status == "ok" for each in results) else "unknown"
     if outcome == "ok" and parts.tests is None and not went_well(parts.command, event.text):
         outcome = "unknown"
+    if outcome == "ok" and parts.tests is None and checks and _COUNTS_ERRORS.search(event.text[-_END:] + event.text[:_END]):
+        outcome = "unknown"
     may_hide = tested == "ok" and len(checks) > 1 and _ending(parts.command) != "reported"
     if outcome == "ok" and may_hide and any(_EXITED.search(each.text[-_AT_THE_END:]) for each in results):
         outcome = "failed"
@@ -251,11 +267,11 @@ def _run(parts: _RunParts, cwd: str) -> Run | None:
         root=root,
         folder=folder,
         tested=tested,
-        said="\n".join(_failing(each.text) for each in results) if outcome == "failed" else event.text[:_HEAD],
+        said="\n".join(failing_part(each.text) for each in results) if outcome == "failed" else event.text[:_HEAD],
     )
 
 
-def _failing(text: str) -> str:
+def failing_part(text: str) -> str:
     """Return the beginning of the text, or of what follows the last tests that all passed if the failure stands there.
 
     What passing tests print may look like a failure: they provoke errors.
@@ -292,6 +308,10 @@ def _is_cut(parts: _RunParts) -> bool:
     """Return whether the output about tests may have been cut off."""
     cut = _CUT.search(parts.command)
     return cut is not None and parts.result is not None and parts.result.text.count("\n") + 1 >= int(cut[1] or 10)
+
+
+def only_looks(command: str) -> bool:
+    return all(each.program in LOOKS or each.purpose in PREPARES - _CHANGES for each in _invoked(command))
 
 
 def purposes_of(command: str) -> frozenset[str]:
@@ -342,9 +362,10 @@ def open_failures(done: Sequence[Run]) -> list[Run]:
         run = done[at]
         if run.outcome != "failed" or not run.purposes:
             continue
-        if any(_is_the_same(run, later) for later in found) or _tried_without_its_wrapper(run, done[at + 1 :]):
+        same = (later for later in found if not later.was_called_wrongly or run.was_called_wrongly)
+        if any(_is_the_same(run, later) for later in same) or _tried_without_its_wrapper(run, done[at + 1 :]):
             continue
-        if _WRONG_CALL.search(run.said) and _called_rightly(run, done[at + 1 :]):
+        if run.was_called_wrongly and _called_rightly(run, done[at + 1 :]):
             continue
         if not _is_made_up_for(run, done[at + 1 :]):
             found.append(run)
@@ -354,7 +375,9 @@ def open_failures(done: Sequence[Run]) -> list[Run]:
 def _tried_without_its_wrapper(run: Run, afterwards: Sequence[Run]) -> bool:
     """Return whether the same command was run later without the program in front of it, whose failure it then was."""
     wrapper, _, rest = bare(run.command).partition(" ")
-    return "=" not in wrapper and " " in rest and any(rest in each.command and bare(each.command) == rest for each in afterwards)
+    if "=" in wrapper or " " not in rest or _JOINS.search(rest):
+        return False
+    return any(" " in (tried := bare(each.command)) and f" {rest}".endswith(f" {tried}") for each in afterwards)
 
 
 def _called_rightly(run: Run, afterwards: Sequence[Run]) -> bool:
@@ -367,6 +390,8 @@ def _is_made_up_for(run: Run, afterwards: Sequence[Run]) -> bool:
     missing = needed(run.purposes, tests=run.tested == "failed")
     if run.tested == "ok":
         missing = frozenset(purpose for purpose in missing if _ONLY_CHECKS.search(purpose)) or missing
+    if "git commit" in missing and _COMMIT.search(run.said):
+        missing -= {"git commit"}
     for later in afterwards:
         if later.outcome != "ok":
             continue

@@ -1,22 +1,21 @@
-"""How a session's work stands: which files it changed, what failed, what is to be verified, and the last stable point.
+"""How a session's work stands: which files it changed, what is to be verified, and the last stable point.
 
 Also the lines of a resume brief that say so, each with the events that it rests on.
 """
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePosixPath, PureWindowsPath
 
-from kite_memory.model.event import Event, EventType, evidence_reference
+from kite_memory.model.event import Event, EventType, evidence_reference, opens_turn
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import clip, clip_line, counted, end_of, outline
-from kite_memory.text.error_signature import Report, is_content, reported
+from kite_memory.text.display import clip_line, counted, outline
 from kite_memory.text.shell import Write, writes
-from kite_memory.timeline.runs import Commit, Run, bare, is_wider, makes_up, open_failures, passed_of, purposes_of
+from kite_memory.timeline.runs import Commit, Run, bare, is_wider, makes_up, open_failures, passed_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +159,64 @@ class BriefLine:
 
 FILES_NAMED = 4
 FILES_CITED = 2
-COMMAND = 100
+COMMAND, SUBJECT = 100, 80
+PATH_PARTS = 2
+"""Parts of a path shown where it was named in full before."""
+
+
+ANSWERED = "the agent had answered, and the person is next"
+"""Goes after all that is urgent."""
+_MATTERS = (
+    BriefPart.DOING,
+    BriefPart.NEXT,
+    BriefPart.FAILED,
+    BriefPart.STABLE,
+    BriefPart.VERIFY,
+    BriefPart.CHANGED,
+    BriefPart.OPEN,
+)
+"""The order of parts where there is little room."""
+_PLAN_BEFORE = "asked before, a plan"
+
+
+def fitted(lines: Sequence[BriefLine], *, tokens: int, cost: Callable[[BriefLine], int]) -> tuple[BriefLine, ...]:
+    """Return as many lines as fit in ``tokens``, in their order.
+
+    The weightiest of every part goes first, then more of the first, what failed and what is next, the longer texts, and the others
+    in turn.
+    """
+    by_part = {part: [line for line in lines if line.part is part] for part in _MATTERS}
+    turns = [
+        [of_part[turn] for of_part in by_part.values() if turn < len(of_part)] for turn in range(max(map(len, by_part.values())))
+    ]
+    failed = by_part[BriefPart.FAILED]
+    first = [line for line in turns[0] if line.text != ANSWERED]
+    then = by_part[BriefPart.NEXT]
+    urgent = (*failed[:1], *then[1:2], *failed[1:2], *by_part[BriefPart.DOING][1:2], *failed[2:], *then)
+    longer = [(line, replace(line, text=text)) for line in lines for text in line.longer]
+    fuller = [(line, replace(line, text=line.longer[-1])) for line in first[:1] if line.longer]
+    whole_or_shorter = [(line, shown) for line in first for shown in (line, *_without_clauses(line))]
+    plan = [(line, line) for line in by_part[BriefPart.DOING][1:2] if line.text.startswith(_PLAN_BEFORE)]
+    begun = [(line, replace(line, text=line.longer[-1])) for line in then if line.longer]
+    shown_first = (*whole_or_shorter, *plan, *begun, *fuller, *((line, line) for line in urgent))
+    kept: dict[BriefLine, BriefLine] = {}
+    for line, shown in (*shown_first, *longer, *((line, line) for turn in turns for line in turn)):
+        if line in kept and len(shown.text) <= len(kept[line].text):
+            continue
+        needed = cost(shown) - (cost(kept[line]) if line in kept else 0)
+        if needed <= tokens:
+            tokens -= needed
+            kept[line] = shown
+    return tuple(kept[line] for line in lines if line in kept)
+
+
+def _without_clauses(line: BriefLine) -> Iterator[BriefLine]:
+    """Yield the line of the last stable point without its last clause, without its last two, and so on."""
+    text = line.text if line.part is BriefPart.STABLE else ""
+    while "; " in text:
+        text = text.rpartition("; ")[0]
+        if text.count("`") % 2 == 0:
+            yield replace(line, text=text, longer=())
 
 
 def cited(part: BriefPart, text: str, *events: Event) -> BriefLine:
@@ -220,229 +276,16 @@ class Stable:
     whole_evidence: str = ""
 
 
-_CHANGE_FILES = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "apply_diff", "replace", "write_file"})
-_LATELY_EVENTS = 60
-_FAILURES = 4
 _CHECKS = 3
-_LATELY = 25
-"""Number of runs: another command that failed longer ago and was never tried again counts as given up."""
 _NOT_LONG_AGO = 100
 """Number of runs: a check that was last made before them may belong to another task."""
-_FAILURE, _SUBJECT, _REPORT, _VERDICT = 160, 80, 200, 120
-_A_REPORT = 300
-"""Longer prompts with headings or lists are tasks."""
 _SAID_OF_TESTS = 40
-_PATH_PARTS = 2
-"""Parts of a path shown where it was named in full before."""
-_REPORTS_BACK = 3
-"""Number of prompts."""
-_EXPLAINED_WITHIN = 40
-"""Number of events."""
-_WORDS_OF_A_REQUEST = 4
-_FILE_LINE = lazy_regex(r"^\s{0,8}(?:at |--> )?[\w./@-]{1,200}\.\w{1,6}[:(]\d{1,6}\b.{0,200}", re.MULTILINE)
-_OF_OTHERS = lazy_regex(
-    r"/(?:node_modules|site-packages|lib/python[\d.]{1,6}|src/runtime|src/testing|\.cargo|rustc|dist-packages)/"
+_INLINE = lazy_regex(r"\b(?:python[\d.]*|node|perl|ruby|deno|php)\s+(?:-\w{0,4}[cer]\b|--eval\b|-\s)|<<|\s-i\b")
+"""A program that is given in the line, not in a file."""
+_LONG_PLAN = 220
+_EXECUTES = lazy_regex(
+    r"\b(?:python[\d.]*|py|node|deno|bun|tsx|ts-node|ruby|perl|php|bash|zsh|sh|pwsh|powershell|go run|java|Rscript)\b|\./"
 )
-"""Places outside the project, which a trace begins or ends with."""
-_SAYS_WHY = lazy_regex(
-    r"\b(?:should|expect\w*|got|want(?:ed)?|fail\w*|errors?|cannot|can't|not|mismatch|unexpected|invalid|missing|timed? ?out"
-    r"|panic)\b|!=",
-    re.IGNORECASE,
-)
-_SUMS_UP = lazy_regex(
-    r"^(?:FAIL(?:\s.{0,200})?|\d{1,6} (?:skip|expect\(\) calls).{0,40})$\n?|(?: ?\(\d[\d.]{0,8} ?m?s\))", re.MULTILINE
-)
-"""What a summary says besides the names of the tests that failed."""
-_TEST = lazy_regex(
-    r"--- FAIL: (\S{1,200})|(?:FAILED|ERROR) (\S{1,300}::\S{1,300})|(?:FAIL|ERROR): (test\w{1,200})|[✗✘×] (\S.{3,120})$",
-    re.MULTILINE,
-)
-_SAID_TO_BE_OLD = lazy_regex(
-    r"\b(?:un-?related|pre-?existing|not (?:caused|related|due)|already (?:fail|broken|present)|also fails? (?:on|without)"
-    r"|flak[ye]|known (?:issue|failure)|reproduces? on|environment(?:al)? (?:issue|problem))",
-    re.IGNORECASE,
-)
-_SENTENCES = lazy_regex(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+|\n")
-_KINDS_IN_WORDS = {
-    "lint": lazy_regex(r"\blint", re.IGNORECASE),
-    "tests": lazy_regex(r"\btests?\b|\bCI\b", re.IGNORECASE),
-    "build": lazy_regex(r"\bbuild|\bcompil", re.IGNORECASE),
-    "types": lazy_regex(r"\btype-?(?:check| error)", re.IGNORECASE),
-}
-_CONFLICT = lazy_regex(r"\bconflict", re.IGNORECASE)
-_ENDS_A_CONFLICT = frozenset({"git merge", "git rebase", "git pull", "git cherry-pick", "git commit", "git revert"})
-
-
-def failed_lines(
-    events: Sequence[Event], done: Sequence[Run], made: Sequence[Commit], changes: Sequence[ChangedFile]
-) -> Iterator[BriefLine]:
-    """Yield open failures: of checks, as the person reported them, and recent ones of other commands.
-
-    Each with what was changed since without a new try.
-    """
-    failures = open_failures(done)
-    lately = done[-_LATELY].place if len(done) >= _LATELY else 0
-    checks = sorted((run for run in failures if run.is_check), key=lambda run: "tests" not in run.kinds)
-    others = [run for run in failures if not run.is_check and run.place >= lately and run.failure]
-    files = last_changes(changes)
-    for run in checks[:_FAILURES]:
-        yield _failed_line(run, done, events, _code(files, since=run.place))
-    yield from _reported(events, done, made, changes, checks)
-    for run in others[: _FAILURES - len(checks)]:
-        yield _failed_line(run, done, events, [])
-    yield from _not_applied(events, done, made, changes)
-
-
-def _not_applied(
-    events: Sequence[Event], done: Sequence[Run], made: Sequence[Commit], changes: Sequence[ChangedFile]
-) -> Iterator[BriefLine]:
-    """Yield the last changes that a tool could not make, or the person did not let it make, and that were not made since.
-
-    One is no longer missed after a commit, a check that went well, or a command that may have changed any file.
-    """
-    checked = (run.place for run in done if run.is_check and run.outcome == "ok")
-    went_on = max(
-        (*checked, *(commit.place for commit in made), *(change.place for change in changes if not change.path)), default=-1
-    )
-    since = max(went_on + 1, len(events) - _LATELY_EVENTS)
-    known = {change.whole: change.place for change in changes if change.place >= since}
-    for place in range(len(events) - 1, since - 1, -1):
-        event = events[place]
-        if event.type is EventType.USER_MESSAGE and event.text.strip():
-            return
-        if event.type is EventType.TOOL_RESULT and event.tool in _CHANGE_FILES:
-            if event.status in ("failed", "denied") and event.path and place > known.get(event.path, -1):
-                how = "was denied" if event.status == "denied" else "failed, and is not applied"
-                said = f": {clip_line(event.text.partition(chr(10))[0], _SUBJECT)}" if event.status == "failed" else ""
-                yield cited(
-                    BriefPart.FAILED,
-                    f"the last {event.tool} of {'/'.join(PurePosixPath(event.path).parts[-_PATH_PARTS:])} {how}{said}",
-                    event,
-                )
-            known[event.path] = len(events)
-
-
-def _failed_line(run: Run, done: Sequence[Run], events: Sequence[Event], since: Sequence[ChangedFile]) -> BriefLine:
-    because = f": {why}" if (why := _why(run, done)) else ""
-    parts = (each for each in reversed(done) if each.place > run.place and each.outcome == "ok" and _part_of(each, run))
-    later = next(parts, None)
-    partly = f" (only `{typed(later.command)}` has gone well since)" if later else ""
-    unverified = f"; unverified: {names(since, FILES_CITED, parts=_PATH_PARTS)} changed since, run it again" if since else ""
-    explained = _explained(run, events) if run.is_check else None
-    verdict = f'; the agent: "{clip_line(explained[1], _VERDICT)}"' if explained else ""
-    events_cited = (run.event, *((later.event,) if later else ()), *((explained[0],) if explained else ()))
-    evidence = (*map(reference, events_cited), *(file.evidence for file in since[:1]))
-    text = f"`{typed(run.command)}` failed{because}{partly}{unverified}{verdict}"
-    return BriefLine(part=BriefPart.FAILED, text=text, evidence=tuple(dict.fromkeys(evidence)))
-
-
-def _why(run: Run, done: Sequence[Run]) -> str:
-    """Return the reason as printed: the tests that failed, and the first line that says what is wrong.
-
-    If it did not print one, another run in which the same test failed may have.
-    """
-    said = clip_line(_SUMS_UP.sub("", run.failure), _FAILURE)
-    by_summary = run.event.type is not EventType.TOOL_RESULT and (run.tested == "failed" or not said)
-    summary = clip_line(_SUMS_UP.sub("", run.event.text) or run.event.text, _FAILURE) if by_summary else ""
-    if (not said or said in summary) and (placed := _placed(run.said) or _placed_elsewhere(run, done)):
-        said = "" if "panic: " in summary and not _SAYS_WHY.search(placed) else clip_line(placed, _FAILURE)
-    return "; ".join(part for part in (summary, "" if said in summary else said) if part)
-
-
-def _placed(said: str) -> str:
-    """Return the line that names a place in a file, if several do, one that says what is wrong."""
-    found = [each.group() for each in _FILE_LINE.finditer(said) if not _OF_OTHERS.search(each.group())]
-    return next((each for each in found if _SAYS_WHY.search(each)), found[0] if found else "")
-
-
-def _placed_elsewhere(run: Run, done: Sequence[Run]) -> str:
-    failed = _tests_named(run)
-    others = (each for each in reversed(done) if each is not run and each.outcome == "failed" and failed & _tests_named(each))
-    return next((placed for each in others if (placed := _placed(each.said))), "") if failed else ""
-
-
-def _tests_named(run: Run) -> frozenset[str]:
-    return frozenset("".join(found) for found in _TEST.findall(run.said)) if run.tested == "failed" else frozenset()
-
-
-def _explained(run: Run, events: Sequence[Event]) -> tuple[Event, str] | None:
-    """Return the agent's message that calls a failure older than its work, with that sentence."""
-    for event in events[run.place + 1 : run.place + _EXPLAINED_WITHIN]:
-        if event.type is EventType.ASSISTANT_MESSAGE and _SAID_TO_BE_OLD.search(event.text):
-            sentence = next((each for each in _SENTENCES.split(event.text) if _SAID_TO_BE_OLD.search(each)), "")
-            return event, sentence.strip()
-        if event.type is EventType.USER_MESSAGE:
-            return None
-    return None
-
-
-def _part_of(later: Run, failed: Run) -> bool:
-    return bool(later.purposes & failed.purposes) and failed.is_check and makes_up(failed, later)
-
-
-def _reported(
-    events: Sequence[Event], done: Sequence[Run], made: Sequence[Commit], changes: Sequence[ChangedFile], failures: Sequence[Run]
-) -> Iterator[BriefLine]:
-    """Yield the last failure that a prompt reports, unless something shows that it is mended."""
-    prompts = [(place, event) for place, event in enumerate(events) if event.type is EventType.USER_MESSAGE and event.text.strip()]
-    until = len(events)
-    for place, prompt in prompts[: -_REPORTS_BACK - 1 : -1]:
-        is_a_task = len(prompt.text) > _A_REPORT and outline(prompt.text) is not None
-        if not is_a_task and (report := reported(prompt.text)) is not None:
-            changed_before_going_on = any(place < change.place < until and is_code(change) for change in changes)
-            went_on = until < len(events) and changed_before_going_on
-            since = [change for change in last_changes(changes) if change.place > place]
-            tried = _tried(report, place, done)
-            mended = any(any(place < change.place <= run.place and is_code(change) for change in changes) for run in tried)
-            committed = any(commit.place > place for commit in made) or _merged(report, place, done)
-            if not (went_on or mended or committed or _is_seen(report, place, failures)):
-                is_shown = prompt is prompts[-1][1] and len(prompt.text) <= _A_REPORT and not report.command
-                yield _reported_line(report, prompt, since, tried, _REPORT // 2 if is_shown else _REPORT)
-            return
-        if is_content(prompt.text):
-            return
-        if len(prompt.text.split(None, _WORDS_OF_A_REQUEST)) >= _WORDS_OF_A_REQUEST:
-            until = place
-
-
-def _reported_line(report: Report, prompt: Event, since: Sequence[ChangedFile], tried: Sequence[Run], length: int) -> BriefLine:
-    by = f"in the person's output of `{clip_line(bare(report.command), _SUBJECT)}`" if report.command else "reported by the person"
-    changed = f"; changed since, and not seen to be tried: {names(since, FILES_CITED, parts=_PATH_PARTS)}" if since else ""
-    here = f"; `{typed(tried[-1].command)}` went well here, with nothing changed" if tried else ""
-    said = " ".join(report.text.split())
-    failure = said if len(said) <= length else f"{clip(said, length // 2)} {end_of(said, length // 2)}"
-    return cited(BriefPart.FAILED, f"{by}: {failure}{here or changed}", prompt, *(run.event for run in tried[-1:]))
-
-
-def _tried(report: Report, place: int, done: Sequence[Run]) -> list[Run]:
-    """Return the runs after a report that went well and try what it says fails."""
-    purposes = purposes_of(report.command) if report.command else frozenset()
-    kinds = _kinds(report)
-    return [
-        run
-        for run in done
-        if run.place > place
-        and run.outcome == "ok"
-        and (
-            (purposes & run.purposes and (run.is_check or bare(run.command) == bare(report.command)))
-            or (kinds and kinds <= run.kinds and not run.is_narrow)
-        )
-    ]
-
-
-def _merged(report: Report, place: int, done: Sequence[Run]) -> bool:
-    conflict = _CONFLICT.search(report.text) is not None
-    return conflict and any(run.place > place and run.outcome == "ok" and run.purposes & _ENDS_A_CONFLICT for run in done)
-
-
-def _is_seen(report: Report, place: int, failures: Sequence[Run]) -> bool:
-    """Return whether the agent has seen the same fail since, which is reported already."""
-    return any(run.place > place and (run.kinds & _kinds(report) or run.failure == report.text) for run in failures)
-
-
-def _kinds(report: Report) -> frozenset[str]:
-    words = f"{report.command} {report.text}"
-    return frozenset(kind for kind, pattern in _KINDS_IN_WORDS.items() if pattern.search(words))
 
 
 def verify_lines(files: Sequence[ChangedFile], done: Sequence[Run], stable: Stable | None) -> Iterator[BriefLine]:
@@ -454,7 +297,7 @@ def verify_lines(files: Sequence[ChangedFile], done: Sequence[Run], stable: Stab
     tested = max((run.place for run in checks if run.tested == "ok" and run.outcome == "ok" and not run.is_narrow), default=-1)
     shown: set[str] = set()
     again: list[Run] = []
-    changed = _code(files, since=stable.place) if stable is not None else []
+    changed = code_since(files, since=stable.place) if stable is not None else []
     for run in reversed(checks):
         if run.purposes <= shown or any(later.place > run.place and _says_it_too(later, run) for later in checks):
             continue
@@ -462,12 +305,12 @@ def verify_lines(files: Sequence[ChangedFile], done: Sequence[Run], stable: Stab
         if not _can_be_typed_again(run.command):
             continue
         known = max(run.place, tested) if run.only_builds else run.place
-        since = _code(files, since=known)
+        since = code_since(files, since=known)
         if run.outcome == "ok" and since and since == changed:
             again.append(run)
         elif run.outcome == "ok" and since:
             what = f"run `{typed(run.command)}`: it went well at {run.event.at:%m-%d %H:%M}, but not seen since these changed"
-            yield cited_files(BriefPart.VERIFY, what, since, run.event, most=FILES_CITED, parts=_PATH_PARTS)
+            yield cited_files(BriefPart.VERIFY, what, since, run.event, most=FILES_CITED, parts=PATH_PARTS)
         if len(shown) >= _CHECKS:
             break
     if again:
@@ -475,8 +318,19 @@ def verify_lines(files: Sequence[ChangedFile], done: Sequence[Run], stable: Stab
         yield cited(
             BriefPart.VERIFY, f"run {commands} again: files changed since the last stable point", *(run.event for run in again)
         )
-    if not any(run.is_check for run in done) and (named := [file for file in code if file.path]):
-        yield cited_files(BriefPart.VERIFY, "nothing has been run that tests", named, most=FILES_CITED, parts=_PATH_PARTS)
+    by_hand = [file for file in code if file.path and not file.action.startswith("changed by ")]
+    untried = [file for file in by_hand if _ran_itself(file, done) is None]
+    lately = done[-_NOT_LONG_AGO].place if len(done) >= _NOT_LONG_AGO else -1
+    if not any(run.is_check for run in done) and (named := [file for file in untried if file.place > lately]):
+        yield cited_files(BriefPart.VERIFY, "nothing has been run that tests", named, most=FILES_CITED, parts=PATH_PARTS)
+
+
+def _ran_itself(file: ChangedFile, done: Sequence[Run]) -> Run | None:
+    """Return the last run of the file itself since it was changed, such as of a script, if it went well."""
+    name = re.compile(rf"(?<![\w.-]){re.escape(PurePosixPath(file.path).name)}(?![\w.-])")
+    since = (run for run in reversed(done) if run.place > file.place and run.outcome == "ok")
+    executes = (run for run in since if run.purposes and _EXECUTES.search(run.command) and not _INLINE.search(run.command))
+    return next((run for run in executes if name.search(run.command)), None)
 
 
 def _says_it_too(later: Run, run: Run) -> bool:
@@ -500,7 +354,7 @@ def last_stable(done: Sequence[Run], changes: Sequence[ChangedFile], made: Seque
         return None
     at = (tested or built)[-1]
     whole = next((each for each in reversed(tested) if not done[each].is_narrow), None)
-    if done[at].is_narrow and whole is not None and not _code(_until(changes, done[at].place), since=done[whole].place):
+    if done[at].is_narrow and whole is not None and not code_since(_until(changes, done[at].place), since=done[whole].place):
         at = whole
     run = done[at]
     narrow = run.is_narrow
@@ -508,7 +362,7 @@ def last_stable(done: Sequence[Run], changes: Sequence[ChangedFile], made: Seque
     return Stable(
         at=run.event.at,
         command=run.command,
-        said=clip_line(run.said if run.outcome == "ok" else passed_of(run.said), _SUBJECT),
+        said=clip_line(run.said if run.outcome == "ok" else passed_of(run.said), SUBJECT),
         evidence=reference(run.event),
         place=run.place,
         files=_until(changes, run.place),
@@ -540,13 +394,23 @@ def _until(changes: Sequence[ChangedFile], place: int) -> tuple[ChangedFile, ...
     return last_changes([change for change in changes if change.place <= place])
 
 
-def _code(files: Sequence[ChangedFile], *, since: int) -> list[ChangedFile]:
+def code_since(files: Sequence[ChangedFile], *, since: int) -> list[ChangedFile]:
     return [file for file in files if file.place > since and is_code(file)]
 
 
 def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequence[Run]) -> Iterator[BriefLine]:
     if stable is None:
-        if checks := [run for run in done if run.is_check]:
+        ran = max(
+            (run for file in files if file.path and (run := _ran_itself(file, done))), key=lambda run: run.place, default=None
+        )
+        checks = [run for run in done if run.is_check]
+        if ran is not None:
+            yield cited(
+                BriefPart.STABLE,
+                f"{NOTHING_PASSED}; `{typed(ran.command)}` ran without an error {ran.event.at:%m-%d %H:%M}",
+                ran.event,
+            )
+        elif checks:
             yield cited(BriefPart.STABLE, NOTHING_PASSED, checks[-1].event)
         return
     of_state = stable.committed
@@ -572,13 +436,18 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
     checked = f"; {' and '.join(f'`{typed(run.command)}`' for run in clean)} went well after that" if clean else ""
     text, *longer = dict.fromkeys(
         f"{stable.at:%Y-%m-%d %H:%M}{commit}: {passed}{with_files}"
-        f"{f', since then {names(changed, most, parts=_PATH_PARTS)}' if changed else ', nothing since'}{checked}{failing}"
+        f"{f', since then {names(changed, most, parts=PATH_PARTS)}' if changed else ', nothing since'}{checked}{failing}"
         for most in (FILES_CITED, 3 * FILES_CITED)
     )
     seen = (reference(run.event) for run in clean)
     evidence = (stable.evidence, stable.whole_evidence, *(file.evidence for file in (changed or stable.files)[:1]), *seen)
     known = tuple(dict.fromkeys(filter(None, evidence)))
     yield BriefLine(part=BriefPart.STABLE, text=text, evidence=known, longer=tuple(longer))
+
+
+def changes_files(run: Run) -> bool:
+    """Return whether a run was to change what it checks, such as a formatter."""
+    return any(write.formats for write in writes(run.command))
 
 
 def _clean_since(stable: Stable, files: Sequence[ChangedFile], done: Sequence[Run]) -> list[Run]:
@@ -590,8 +459,43 @@ def _clean_since(stable: Stable, files: Sequence[ChangedFile], done: Sequence[Ru
             run.place > stable.place
             and run.place >= changed
             and run.outcome == "ok"
+            and not changes_files(run)
             and run.kinds
             and run.kinds <= {"lint", "types"}
         ):
             last[run.kinds] = run
     return list(last.values())[-2:]
+
+
+def changed_lines(files: Sequence[ChangedFile], made: Sequence[Commit]) -> Iterator[BriefLine]:
+    committed = made[-1].place if made else -1
+    since = [file for file in files if file.place > committed]
+    when = " since the last commit" if made else ""
+    for action, some in _by_action([file for file in since if file.path]):
+        yield cited_files(BriefPart.CHANGED, f"{action}{when}", some)
+    if by_commands := [file for file in since if not file.path]:
+        yield cited_files(BriefPart.CHANGED, f"files changed by commands{when}", by_commands)
+    if made:
+        yield cited(
+            BriefPart.CHANGED, f"committed last: {clip_line(made[-1].subject, SUBJECT)} ({made[-1].hash[:12]})", made[-1].event
+        )
+        if before := [file for file in files if file.place <= committed and file.path]:
+            yield cited_files(BriefPart.CHANGED, "changed up to that commit", before)
+
+
+def _by_action(files: Sequence[ChangedFile]) -> list[tuple[str, list[ChangedFile]]]:
+    grouped: dict[str, list[ChangedFile]] = {}
+    for file in files:
+        grouped.setdefault(file.action, []).append(file)
+    return list(grouped.items())
+
+
+def planned_checks(events: Sequence[Event], done: Sequence[Run]) -> Iterator[BriefLine]:
+    """Yield how the last prompt, a plan, is to be verified, until something has been run that tests."""
+    asked = max((place for place, event in enumerate(events) if opens_turn(event)), default=None)
+    if asked is None or any(run.is_check and run.place > asked for run in done):
+        return
+    found = outline(events[asked].text) if len(events[asked].text) >= _LONG_PLAN else None
+    if found is not None and found.checks:
+        checks = "; ".join(clip_line(check, SUBJECT) for check in found.checks[:_CHECKS])
+        yield cited(BriefPart.VERIFY, f"as the plan says: {checks}", events[asked])

@@ -32,7 +32,7 @@ from kite_memory.vault.links import tame, tame_code, tame_line, tame_name
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.wording import entity_key, note_id, note_stem, one_line, text_block, without_hidden
 
-_MAX_TITLE = 120
+_MAX_TITLE = 160
 _MAX_BODY = 12_000
 _MAX_LINE = 400
 _MAX_ENTITIES = 12

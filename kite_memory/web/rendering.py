@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from kite_memory.text.display import clip, counted
@@ -23,6 +23,8 @@ _LONGEST_TEXT = 200_000
 _LONGEST_LINK = 300
 _CALLOUT = re.compile(r"^((?:> ?){1,5})\[!\w{1,20}\][+-]? ?", re.MULTILINE)
 """Obsidian's mark of a callout, which is only a quotation elsewhere."""
+
+_TICKED = re.compile(r"`([^`]{1,200})`")
 
 
 class Renderer:
@@ -46,7 +48,8 @@ class Renderer:
         )
         graph_link = note_link or (lambda name: self.address("graph", name=name))
         self._environment.globals.update(base=base, form=form, address=self.address, note_link=link, graph_link=graph_link)
-        self._environment.filters.update(markdown=self.markdown, when=when, day=day, clock=clock, count=counted, short=clip)
+        self._environment.filters.update(markdown=self.markdown, ticked=ticked, unticked=unticked, short=clip, count=counted)
+        self._environment.filters.update(when=when, day=day, clock=clock)
 
     def address(self, page: str, /, **query: object) -> str:
         """Return the address of a page; empty values are left out."""
@@ -105,6 +108,16 @@ def markdown_renderer(link: Callable[[str], str]) -> MarkdownIt:
     made.inline.ruler.before("link", "wikilink", wikilink)
     made.add_render_rule("link_open", outward)
     return made
+
+
+def ticked(title: str) -> Markup:
+    """Return a title with whatever stands between backticks as code."""
+    return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(title))))  # noqa: S704 - escaped before
+
+
+def unticked(title: str) -> str:
+    """Return a title without those backticks, for places that can hold no elements."""
+    return _TICKED.sub(r"\1", title)
 
 
 def parsed(text: str) -> datetime:

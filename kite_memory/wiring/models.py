@@ -347,8 +347,7 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
 
 def backend_of(config: Config, kept: Keys) -> "Backend | None":
     """Return the configured model's backend, which redacts what it sends; ``None`` without a model or a key for it."""
-
-    settings, prices = config.extractor, prices_of(config)
+    settings = config.extractor
     match settings.name:
         case "offline":
             return None
@@ -359,13 +358,13 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
             from kite_memory.distill.anthropic_api import AnthropicBackend
 
             return RedactingBackend(
-                AnthropicBackend(api_key=key.value, model=settings.model, prices=prices, base_url=settings.base_url)
+                AnthropicBackend(api_key=key.value, model=settings.model, prices=prices_of(config), base_url=settings.base_url)
             )
         case "claude-cli":
             from kite_memory.distill.claude_cli import ClaudeCliBackend
 
             return RedactingBackend(
-                ClaudeCliBackend(folder=config.state / "extractor", prices=prices, environment=dict(os.environ))
+                ClaudeCliBackend(folder=config.state / "extractor", prices=prices_of(config), environment=dict(os.environ))
             )
         case "openai":
             key, address = kept.find("openai"), _openai_address(config)
@@ -374,7 +373,9 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
             from kite_memory.distill.openai_api import OpenAiBackend
 
             return RedactingBackend(
-                OpenAiBackend(api_key=key.value if key else "", model=settings.openai_model, prices=prices, base_url=address)
+                OpenAiBackend(
+                    api_key=key.value if key else "", model=settings.openai_model, prices=prices_of(config), base_url=address
+                )
             )
         case _:  # an extension's extractor, which asks by itself
             return None

@@ -12,19 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kite_memory.app.agent_hooks import HookHandler, Judging
+from kite_memory.app.agreement import NoteIndexer
 from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation, commit, use_of_notes, worked_on
 from kite_memory.app.forgetting import Forgetting, NoteForgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.kept_answers import drop_answers
-from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView
 from kite_memory.app.operations import (
-    ExtractorState,
     NoteChanges,
     OperationRegistry,
     PromptAnswers,
-    StatusReport,
     bridge_operations,
 )
 from kite_memory.app.pipeline import Pipeline
@@ -35,7 +33,7 @@ from kite_memory.app.searching import Searching, TimelineConversations, known_pr
 from kite_memory.app.session_context import commands_run, conversation
 from kite_memory.app.syncing import Machine, Syncing
 from kite_memory.app.trace import Tracer
-from kite_memory.app.usage_report import ShownNotes
+from kite_memory.app.usage_report import ExtractorState, ShownNotes, StatusReport
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
 from kite_memory.daemon.protocol import absent
@@ -391,11 +389,13 @@ def _status(
 ) -> StatusReport:
     extractor = distilling.extractor
     return StatusReport(
-        pipeline=distilling.pipeline,
+        survey=distilling.pipeline.survey,
+        open_count=distilling.pipeline.open_count,
         files=stores.timeline.files,
         outbox=stores.outbox,
         vault=stores.vault,
-        recall=recalling.recall,
+        index=recalling.recall.index,
+        memory=recalling.recall.memory,
         extractor=ExtractorState(
             name=extractor.name,
             missing_key=extractor.missing_key if isinstance(extractor, NoKeyExtractor) else None,

@@ -48,6 +48,13 @@ def test_a_brief_is_handed_over_once_and_taken_back_without_a_trace() -> None:
     assert back.after == OWN
 
 
+def test_a_file_that_held_only_a_brief_is_gone_when_the_brief_is_taken_back() -> None:
+    back = instructions.plan_take_back("\n" + instructions.handed("brief") + "\n")
+
+    assert isinstance(back, Edit)
+    assert back.after is None
+
+
 def test_a_brief_and_the_lines_about_the_memory_leave_each_other_alone() -> None:
     lines = instructions.plan_add(OWN)
     assert isinstance(lines, Edit)

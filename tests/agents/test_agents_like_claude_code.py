@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from kite_memory.agents import registry
-from kite_memory.agents.registry import CLINE_EVENT, HookDialect, cline_status, plan_cline_install, plan_cline_uninstall
+from kite_memory.agents.registry import (
+    CLINE_EVENT,
+    AgentRoots,
+    HookDialect,
+    agent,
+    cline_status,
+    plan_cline_install,
+    plan_cline_uninstall,
+)
 from kite_memory.agents.settings_edit import Edit, Nothing, SettingsUnreadable, apply, read_settings
 
 COMMAND = "/usr/bin/python3 -I -S /opt/kite_memory/hook_client.py"
@@ -183,6 +191,18 @@ def test_clines_hook_comes_is_updated_and_goes(tmp_path: Path) -> None:
     gone = plan_cline_uninstall(text)
     assert isinstance(gone, Edit)
     assert gone.after is None
+
+
+def test_the_command_line_tool_of_cline_has_a_hook_after_each_tool(tmp_path: Path) -> None:
+    cline = agent("cline-cli", AgentRoots(claude=tmp_path, cline_cli=tmp_path / "hooks"))
+    plan = cline.plan_install(None, COMMAND)
+    assert isinstance(plan, Edit)
+
+    apply(plan, cline.settings, tmp_path / "backups")
+
+    assert cline.settings == tmp_path / "hooks" / "PostToolUse"
+    assert cline.status(read_settings(cline.settings)).missing == ()
+    assert isinstance(cline.plan_uninstall(plan.after, ()), Edit)
 
 
 def test_a_hook_of_ones_own_stays_in_clines_folder() -> None:

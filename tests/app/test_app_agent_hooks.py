@@ -165,6 +165,13 @@ def context(printed: str) -> str:
     return str(specific["additionalContext"])
 
 
+def clines_tool(handler: HookHandler) -> str:
+    done = {"toolName": "read_file", "parameters": {}, "result": str(next(_IDS)), "success": True}
+    body = {"hookName": "PostToolUse", "taskId": SESSION, "workspaceRoots": [CWD], "postToolUse": done}
+    printed = handler.answer(json.dumps(body).encode(), "cline")
+    return str(json.loads(printed)["contextModification"]) if printed else ""
+
+
 def judged() -> None:
     """Until every question of the queue has its answer."""
     for thread in threading.enumerate():
@@ -876,6 +883,32 @@ class TestOtherAgents:
         printed = parts.handler().answer(json.dumps(asked).encode(), "cline")
 
         assert json.loads(printed) == {"cancel": False, "contextModification": "an opening\na sure note"}
+
+    def test_cline_is_given_beside_tools_what_no_hook_was_run_for(self, parts: HookParts) -> None:
+        parts.recall.sure = Injection(block="a sure note", hits=(), reason="sure", tokens=10)
+        parts.recall.opening = Injection(block="an opening", hits=(), reason="brief", tokens=10)
+        handler, of = parts.handler("off"), replace(session(SESSION), provider="cline")
+
+        first = clines_tool(handler)
+        wrote(parts, of, ASKS)
+        with_its_prompt = clines_tool(handler)
+        later = clines_tool(handler)
+        wrote(parts, of, ASKS, f"{ASKS} And which host?")
+        next_prompt = clines_tool(handler)
+
+        assert [first, with_its_prompt, later, next_prompt] == ["an opening", "a sure note", "", "a sure note"]
+        assert parts.recall.asked is not None and parts.recall.asked.text == f"{ASKS} And which host?"
+
+    def test_cline_is_given_beside_a_tool_no_answer_to_a_prompt_that_had_a_hook(self, parts: HookParts) -> None:
+        parts.recall.sure = Injection(block="a sure note", hits=(), reason="sure", tokens=10)
+        handler = parts.handler()
+        asked = {"hookName": "UserPromptSubmit", "taskId": SESSION, "workspaceRoots": [CWD], "userPromptSubmit": {"prompt": ASKS}}
+
+        prompted = handler.answer(json.dumps(asked).encode(), "cline")
+        wrote(parts, replace(session(SESSION), provider="cline"), ASKS)
+
+        assert "a sure note" in prompted
+        assert "a sure note" not in clines_tool(handler)
 
     def test_geminis_end_of_a_turn_ends_it(self, parts: HookParts) -> None:
         handler = parts.handler()

@@ -212,6 +212,52 @@ def test_some_versions_of_cline_drop_the_answer(version: object, takes: bool) ->
     assert asked is not None and asked.takes_context is takes
 
 
+CLINES_TOOL = {
+    "clineVersion": "",
+    "hookName": "tool_result",
+    "taskId": "conv_1774000000000_abc",
+    "sessionContext": {"rootSessionId": "1774000000000_xyz"},
+    "workspaceRoots": ["/home/ada/orchard"],
+    "parent_agent_id": None,
+    "tool_result": {
+        "name": "run_commands",
+        "input": {"commands": ["make lint", "make test"]},
+        "output": [
+            {"query": "make lint", "result": "fine", "success": True},
+            {"query": "make test", "result": "[Command exited with code 2]\n2 failed", "success": False},
+        ],
+    },
+    "postToolUse": {"toolName": "run_commands", "parameters": {"commands": '["make lint","make test"]'}, "success": True},
+}
+"""As the command line tool 3.0.65 reports a tool."""
+
+
+def test_clines_tool_is_read_with_its_commands_and_its_failure() -> None:
+    failed = ToolCall(tool="run_commands", command="make lint\nmake test", error="[Command exited with code 2]\n2 failed")
+
+    assert read(CLINES_TOOL) == HookInput(
+        event="PostToolUse", name="PostToolUse", session="1774000000000_xyz", cwd="/home/ada/orchard", calls=(failed,)
+    )
+
+
+def test_the_extension_of_cline_reports_a_tool_by_its_task() -> None:
+    done = {"toolName": "execute_command", "parameters": {"command": "make"}, "result": "no rule", "success": False}
+
+    asked = read({"hookName": "PostToolUse", "taskId": "1774", "workspaceRoots": ["/home/ada"], "postToolUse": done})
+
+    assert asked is not None
+    assert asked.session == "1774"
+    assert asked.calls == (ToolCall(tool="execute_command", command="make", error="no rule"),)
+
+
+@pytest.mark.parametrize("field", [*CLINES_TOOL, "commands", "output"])
+@given(value=ANYTHING)
+def test_an_odd_value_about_clines_tool_costs_no_more_than_its_call(field: str, value: Any) -> None:
+    detailed = {"tool_result": {"input": {"commands": value}, "output": value}} if field not in CLINES_TOOL else {field: value}
+
+    read(CLINES_TOOL | detailed)
+
+
 @pytest.mark.parametrize("field", list(CLINES))
 @pytest.mark.parametrize("value", [None, 7, [], [7], {}, {"prompt": 7}, ""])
 def test_an_odd_value_from_cline_costs_its_field_and_no_more(field: str, value: Any) -> None:

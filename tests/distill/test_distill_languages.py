@@ -25,12 +25,13 @@ def items(*said: str) -> list[RecordItem]:
 
 
 def test_a_title_too_long_ends_with_a_clause_and_a_cause_needs_no_label() -> None:
-    said = "jamais jeter les tâches qui attendent depuis plus d'une heure, même quand la file du serveur de production est pleine"
+    waiting = "jamais jeter les tâches qui attendent depuis plus d'une heure ou dont le client n'a pas encore reçu de réponse"
+    said = f"{waiting}, même quand la file du serveur de production est pleine"
     (ruled,) = items(
         "la file déborde", "On peut limiter la taille ou jeter les anciennes tâches.", f"{said} et que tout attend.", "Noté."
     )
 
-    assert ruled.title == "Jamais jeter les tâches qui attendent depuis plus d'une heure"
+    assert ruled.title == waiting.capitalize()
 
 
 RULINGS = {

@@ -398,7 +398,7 @@ def test_an_established_command_is_a_fact_of_the_tools() -> None:
     [
         (
             "The root cause is that the sweeper compares local time with UTC, so leases expire early.",
-            "Sweeper compares local time with UTC",
+            "Sweeper compares local time with UTC, so leases expire early",
         ),
         ("Let's go with leases instead of advisory locks.", "Leases instead of advisory locks"),
         ("`make check` needs a running database.", "`make check` needs a running database"),
@@ -410,9 +410,12 @@ def test_an_established_command_is_a_fact_of_the_tools() -> None:
         ("2. nodo's third point is the redirect", "Nodo's third point is the redirect"),
         (
             "One leftover: the README's `git clone` block now has `git clone https://example.org/git-sync.git` and a wrong folder.",
-            "The README's `git clone` block",
+            "The README's `git clone` block now has `git clone https://example.org/git-sync.git` and a wrong folder",
         ),
-        ("The overriding directive is to not get in the way of the person", "The overriding directive is to not get in the way"),
+        (
+            "The overriding directive is to not get in the way of the person",
+            "The overriding directive is to not get in the way of the person",
+        ),
         (
             "This branch also brings in the full parent stack (phase-aware state machine)",
             "This branch also brings in the full parent stack",
@@ -425,7 +428,7 @@ def test_titles_say_the_point(sentence: str, title: str) -> None:
 
 @pytest.mark.parametrize("sentence", ["", "`", "So, and but", "x" * 5_000, "a " * 5_000, "(((", "— — —", "the"])
 def test_titles_of_odd_sentences_are_short(sentence: str) -> None:
-    assert len(title_of(sentence)) <= 80
+    assert len(title_of(sentence)) <= 120
 
 
 @pytest.mark.parametrize(
@@ -603,6 +606,23 @@ def test_a_report_of_a_change_is_no_title(report: str) -> None:
     assert best_of(sentences_of(agent(1, report), report)) is None
 
 
+def test_the_title_of_a_plan_gives_its_reason() -> None:
+    decided = event(
+        1,
+        "# Read feeds in batches\n\n## Context\n\nThe feed reader loads a whole feed before it writes the first row, so the"
+        " importer runs out of memory on the largest ones.\n\n## Approach\n\n- `FeedReader.rows` yields 1,000 rows at a time.\n"
+        "- `FeedWriter` commits each batch, and the last one is flushed when the reader ends.\n",
+        EventType.DECISION,
+    )
+
+    (plan,) = (item for item in distilled(decided) if item.body.startswith("From an approved plan"))
+
+    assert plan.title == (
+        "Read feeds in batches: The feed reader loads a whole feed before it writes the first row, so the importer runs out of"
+        " memory on the largest ones"
+    )
+
+
 def test_a_long_answer_to_a_question_is_no_plan() -> None:
     asked = "Should the index be restored from a backup? " + "The report says that the index lists the tasks. " * 14
     decided = event(
@@ -618,9 +638,10 @@ def test_a_long_answer_to_a_question_is_no_plan() -> None:
         ("Medium: `FeedWriter` never flushes the last batch.", "`FeedWriter` never flushes the last batch"),
         ("P1 — `FeedWriter` never flushes the last batch.", "`FeedWriter` never flushes the last batch"),
         (
-            "`docs/feeds.md` now names the three formats that the reader accepts against the schema of the published feeds instead"
-            " of treating every one of them as a plain table.",
-            "`docs/feeds.md` now names the three formats that the reader accepts against the schema of the published feeds",
+            "`docs/feeds.md` now names the three formats that the reader accepts against the schema of the published feeds and"
+            " their three older forms instead of treating every one of them as a plain table.",
+            "`docs/feeds.md` now names the three formats that the reader accepts against the schema of the published feeds and"
+            " their three older forms",
         ),
     ],
 )

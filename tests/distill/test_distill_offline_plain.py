@@ -344,7 +344,7 @@ LEADING_ON = ["never", "the", "to", "and", "with", "always", "from", "not", "is"
 def test_no_title_ends_on_a_word_that_leads_on(words: list[str]) -> None:
     title = title_of(" ".join(words)).lower().split()
 
-    assert len(title) <= 12 and len(" ".join(title)) <= 80
+    assert len(title) <= 20 and len(" ".join(title)) <= 120
     assert len(title) <= 1 or title[-1] not in LEADING_ON
 
 

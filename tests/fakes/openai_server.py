@@ -62,4 +62,18 @@ class _Handler(Loopback):
             self.send(Raw(status=404, body="404 page not found"))
             return
         answer = state.reply(asked)
-        self.send(answer if isinstance(answer, Raw) else Raw(body=json.dumps(answer)))
+        if not isinstance(answer, Raw):
+            answer = _streamed(answer) if asked.get("stream") is True else Raw(body=json.dumps(answer))
+        self.send(answer)
+
+
+def _streamed(answer: Json) -> Raw:
+    """The whole answer as one piece of a stream, and its end as another."""
+    choice = answer["choices"][0]
+    pieces: tuple[tuple[Json, str | None], ...] = ((choice["message"], None), ({}, choice["finish_reason"]))
+    chunks = [
+        {**answer, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        for delta, finish in pieces
+    ]
+    lines = [*map(json.dumps, chunks), "[DONE]"]
+    return Raw(body="".join(f"data: {line}\n\n" for line in lines), headers={"content-type": "text/event-stream"})

@@ -37,9 +37,16 @@ class Work:
     def recapped(self, text: str) -> "Work":
         return self._add(EventType.RESUME_POINT, "assistant", text)
 
-    def called(self, tool: str, text: str) -> "Work":
+    def called(self, tool: str, text: str, path: str = "") -> "Work":
         """Without a result."""
-        return self._add(EventType.TOOL_CALL, "assistant", text, tool=tool, call=self._call())
+        return self._add(EventType.TOOL_CALL, "assistant", text, tool=tool, path=path, call=self._call())
+
+    def answered(self, said: str, status: Status = "ok") -> "Work":
+        """Add the result of the last call."""
+        return self._add(EventType.TOOL_RESULT, "tool", said, tool=self.events[-1].tool, status=status, call=self.events[-1].call)
+
+    def read(self, path: str) -> "Work":
+        return self.called("Read", path, path)._add(EventType.FILE_ACTION, "tool", "read", tool="Read", path=path, call=self._last)
 
     def ran(self, command: str, output: str = "done", status: Status = "ok", *, tests: Status = "") -> "Work":
         call = self._call()
@@ -72,6 +79,10 @@ class Work:
         cursor = Cursor(position=len(self.events), size=len(self.events), mtime_ns=1)
         events = tuple(self.events)
         return RedactedResult(ReadResult(path=path, session=self.session, events=events, problems=(), cursor=cursor))
+
+    @property
+    def _last(self) -> str:
+        return f"call-{self._calls}"
 
     def _call(self) -> str:
         self._calls += 1

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 import yaml
+from moto.server import ThreadedMotoServer
 
 from kite_memory.config import check
 from tests.e2e.kmem import PROJECT, Machine
@@ -28,6 +30,15 @@ SECRETS = {"OWNER_PASSWORD": "one", "KITE_PASSWORD": "two", "OBJECTS_PASSWORD": 
 def server() -> Iterator[PostgresServer]:
     with postgres_server() as server:
         yield server
+
+
+@pytest.fixture
+def objects() -> Iterator[str]:
+    storage = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    storage.start()
+    host, port = storage.get_host_and_port()
+    yield f"http://{host}:{port}"
+    storage.stop()
 
 
 def filled_in(value: str) -> str:
@@ -71,8 +82,15 @@ def test_the_configuration_is_one() -> None:
     assert (team.bucket, team.endpoint) == ("transcripts", "http://objects:9000")
 
 
-def test_the_services_commands_set_up_a_database_and_serve_it(tmp_path: Path, server: PostgresServer) -> None:
+def test_the_services_commands_set_up_a_database_and_a_bucket_and_serve_them(
+    tmp_path: Path, server: PostgresServer, objects: str
+) -> None:
     machine = Machine(home=tmp_path)
+    machine.configure((DEPLOY / "config.toml").read_text().replace("http://objects:9000", objects))
+    bucket = COMPOSE["services"]["bucket"]["command"][-1].removeprefix("objects/")
+    key, secret = (environment("server")[f"AWS_{name}"] for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
+    storage = boto3.client("s3", endpoint_url=objects, region_name="us-east-1", aws_access_key_id=key, aws_secret_access_key=secret)
+    storage.create_bucket(Bucket=bucket)
     url = server.database()
     database = url.rpartition("/test_")[2].partition("?")[0]
     folder = str(server.data.parent)
@@ -100,17 +118,13 @@ def test_the_services_commands_set_up_a_database_and_serve_it(tmp_path: Path, se
         assert serving.stderr is not None
         port = next(found[1] for line in serving.stderr if (found := re.search(r":(\d+)/mcp", line)))
         assert eventually(lambda: _healthy(port))
-        call = {"name": "write_memory", "arguments": {"key": "port", "value": 5432, "scope": "shared"}}
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{port}/mcp",
-            data=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode(),
-            headers={
-                "host": "memory.example.org", "authorization": f"Bearer {token}", "content-type": "application/json",
-                "accept": "application/json, text/event-stream",
-            },
+        written = _call(port, token, "write_memory", key="port", value=5432, scope="shared")
+        saved = _call(
+            port, token, "save_conversation",
+            claude_conversation_uuid="5f0e1d2c-0000-4000-8000-000000000001", source="claude_code", topic="deer in the orchard",
+            summary="The fence of the orchard is raised to two metres, because deer jump over the old one.",
+            full_transcript="tell me about the deer. " * 5_000,
         )  # fmt: skip
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            result = json.loads(answer.read())["result"]
     finally:
         serving.terminate()
         serving.wait(30)
@@ -119,8 +133,26 @@ def test_the_services_commands_set_up_a_database_and_serve_it(tmp_path: Path, se
     audit = machine.kmem("admin", "audit", "--json", extra=here("server")).json()
 
     assert "the store is at this version" in migrated.err
-    assert not result.get("isError", False)
-    assert [(line["person"], line["tool"], line["key"]) for line in audit] == [("ada", "write_memory", "port")]
+    assert not written.get("isError", False)
+    assert not saved.get("isError", False), saved
+    assert {(line["person"], line["tool"]) for line in audit} == {("ada", "write_memory"), ("ada", "save_conversation")}
+    (kept,) = storage.list_objects_v2(Bucket=bucket)["Contents"]
+    assert b"team".hex() in kept["Key"]
+
+
+def _call(port: str, token: str, tool: str, **arguments: object) -> dict[str, Any]:
+    call = {"name": tool, "arguments": arguments}
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/mcp",
+        data=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode(),
+        headers={
+            "host": "memory.example.org", "authorization": f"Bearer {token}", "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+        },
+    )  # fmt: skip
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        result: dict[str, Any] = json.loads(answer.read())["result"]
+    return result
 
 
 def _healthy(port: str) -> bool:

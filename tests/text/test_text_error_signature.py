@@ -254,6 +254,10 @@ def test_lines_that_might_all_begin_with_a_time_are_read_in_time(unit: str) -> N
         ("i don't see the button", "i don't see the button"),
         ("any idea?\n\n❯ go run ./pump\npump.go:3:1: undefined: valve", "pump.go:3:1: undefined: valve"),
         ("Das geht nicht mehr", "Das geht nicht mehr"),
+        ("run that - the author doesn't match up", "run that - the author doesn't match up"),
+        ("I suspect we have a bug in the lookup", "I suspect we have a bug in the lookup"),
+        ("The list shows the wrong gardener", "The list shows the wrong gardener"),
+        ("it shows the row instead of the tree", "it shows the row instead of the tree"),
         (f"why do I get {'so ' * 120}denied by the gate (it errored)", f"…{'so ' * 49}denied by the gate (it errored)"),
     ],
 )
@@ -274,6 +278,8 @@ def test_a_failure_that_a_person_reports(prompt: str, failure: str) -> None:
         "each gate opens or fails on its own",
         "add a test that fails",
         "can you do it without breaks",
+        "use a tree instead of a row",
+        "log a bug for the lookup",
         "we have a summary, and beside it errors and costs",
     ],
 )

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
-from kite_memory.model.event import EventType, Status, evidence_reference
-from kite_memory.timeline.resume import Brief, brief, fitted, together
+from kite_memory.model.event import PLANNING, EventType, Status, evidence_reference
+from kite_memory.timeline.resume import Brief, brief, together
 from kite_memory.timeline.runs import open_failures, runs
-from kite_memory.timeline.standing import BriefLine, BriefPart
+from kite_memory.timeline.standing import BriefLine, BriefPart, fitted
 from tests.fakes.work import Work, session
 
 HOME = "/home/ada/orchard"
@@ -107,12 +107,14 @@ class TestNext:
         work = Work().asked("Graft").said("It builds. Now let me prune the quince, and add a stake.").ran("ls")
         asking = Work().asked("Graft").said("It builds. Let me know what to prune.")
 
-        assert lines_of(work, BriefPart.NEXT) == ['the agent was at: "It builds. Now let me prune the quince, and add a stake."']
+        assert lines_of(work, BriefPart.NEXT) == [
+            'the agent was at: "It builds. Now let me prune the quince, and add a stake."; since then looked with `ls`'
+        ]
         assert lines_of(asking, BriefPart.NEXT) == ["the agent had answered, and the person is next"]
 
     def test_a_message_in_the_middle_of_a_turn_says_what_the_agent_was_at(self) -> None:
         assert lines_of(Work().asked("Graft").said("The stock is too thin.").ran("ls"), BriefPart.NEXT) == [
-            'the agent was at: "The stock is too thin."'
+            'the agent was at: "The stock is too thin."; since then looked with `ls`'
         ]
 
     def test_a_call_that_says_nothing_of_itself_is_named_by_its_tool(self) -> None:
@@ -137,8 +139,78 @@ class TestNext:
 
     def test_a_call_without_a_result_was_begun(self) -> None:
         assert lines_of(Work().asked("Graft").called("WebSearch", "which stock"), BriefPart.NEXT) == [
-            "begun, and no result was seen: WebSearch `which stock`"
+            "begun, and no result was seen: WebSearch which stock"
         ]
+
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("old_string: a\nreach = 2\nnew_string: a\nreach = 3", "Edit pear.py, `reach = 2` to `reach = 3`"),
+            ("replace_all: true\nold_string: pear\nnew_string: quince", "Edit pear.py, all `pear` to `quince`"),
+        ],
+    )
+    def test_of_an_edit_that_was_begun_the_change_is_said(self, text: str, shown: str) -> None:
+        work = Work().asked("Graft").called("Edit", text, f"{HOME}/pear.py")
+        (line,) = (line for line in of(work).lines if line.part is BriefPart.NEXT)
+
+        assert line.text == "begun, and no result was seen: Edit pear.py"
+        assert line.longer[0] == f"begun, and no result was seen: {shown}"
+
+    def test_a_search_that_was_begun_is_named_by_what_it_looks_for(self) -> None:
+        work = Work().asked("Graft").called("Grep", "pattern: graft|stake\noutput_mode: content")
+
+        assert lines_of(work, BriefPart.NEXT) == ["begun, and no result was seen: Grep graft|stake"]
+
+    def test_what_the_agent_looked_at_since_is_named_without_folders(self) -> None:
+        work = Work().asked("Graft").said("Now let me see how the stake is tied.").read(f"{HOME}/src/stake.py")
+        work = work.ran(f"grep -n tie {HOME}/src/rope.py").edited(f"{HOME}/src/rope.py")
+
+        assert lines_of(work, BriefPart.NEXT) == [
+            'the agent was at: "Now let me see how the stake is tied."; since then read stake.py,'
+            " looked with `grep -n tie …/rope.py`, edited rope.py"
+        ]
+
+    def test_that_nothing_was_changed_yet_is_said_with_what_was_read(self) -> None:
+        work = Work().asked("Tie the stake").read(f"{HOME}/src/rope.py").said("Now the stake:").read(f"{HOME}/src/stake.py")
+
+        assert lines_of(work, BriefPart.NEXT) == [
+            'the agent was at: "Now the stake:"; since then read stake.py; nothing is changed yet for this request,'
+            " read before: rope.py"
+        ]
+        assert "nothing" not in lines_of(work.edited(f"{HOME}/src/rope.py"), BriefPart.NEXT)[0]
+
+    def test_a_message_before_many_calls_no_longer_says_what_the_agent_is_at(self) -> None:
+        work = Work().asked("Graft").said("Let me graft all of them:")
+        for number in range(10):
+            work.edited(f"{HOME}/tree{number}.py")
+
+        assert lines_of(work, BriefPart.NEXT) == [
+            'the agent had said, 10 calls before the end: "Let me graft all of them:"; since then edited tree7.py, tree8.py,'
+            " tree9.py"
+        ]
+
+    def test_a_check_in_hand_that_went_well_since_is_said_to(self) -> None:
+        work = Work().asked("Graft").called("TodoWrite", "todos:\n[x] Graft\n[>] Run the tests and lint")
+        work = work.ran("pytest", "4 passed", tests="ok").ran("ruff check . --fix", "Fixed 2 files.")
+
+        assert lines_of(work, BriefPart.NEXT)[0].endswith("in hand: Run the tests and lint")
+        assert lines_of(work.ran("ruff check .", "All checks passed!"), BriefPart.NEXT)[0].endswith(
+            "in hand: Run the tests and lint (`ruff check .` and `pytest` went well since)"
+        )
+
+    def test_once_all_that_was_announced_went_well_it_is_to_be_reported(self) -> None:
+        work = Work().asked("Graft").edited(f"{HOME}/pear.py").said("Now run the tests:").ran("pytest", "4 passed", tests="ok")
+        more = Work().asked("Graft").edited(f"{HOME}/pear.py").said("Now tests and lint:").ran("pytest", "4 passed", tests="ok")
+
+        assert lines_of(work, BriefPart.NEXT)[0].endswith("`pytest` went well; what was done is then to be reported")
+        assert lines_of(more, BriefPart.NEXT)[0].endswith("`pytest` went well")
+
+    def test_the_steps_of_a_plan_that_name_a_file_not_changed_yet_are_left(self) -> None:
+        steps = "".join(f"## {at}. Prune `{name}.py`\n\n{'Slowly and with care. ' * 20}\n\n" for at, name in enumerate("abcd", 1))
+        work = Work().asked(f"# Plan: Prune the orchard\n\n{steps}").edited(f"{HOME}/a.py").edited(f"{HOME}/c.py")
+
+        assert "left of the plan, by the files changed so far: (2) Prune b.py" in lines_of(work, BriefPart.NEXT)[-1]
+        assert "(4) Prune d.py" in lines_of(work, BriefPart.NEXT)[-1]
 
     def test_what_was_left_on_the_way_says_what_was_done_last(self) -> None:
         assert lines_of(Work().asked("commit").ran("git status"), BriefPart.NEXT) == [
@@ -228,7 +300,9 @@ class TestFailed:
             "make check", "".join(f"error: no graft for {tree}\n" for tree in ("pear", "plum", "fig", "elm")), "failed"
         )
 
-        assert lines_of(work, BriefPart.FAILED) == ["`make check` failed: error: no graft for pear"]
+        assert lines_of(work, BriefPart.FAILED) == [
+            "`make check` failed: error: no graft for pear; error: no graft for plum and 2 more"
+        ]
 
     @pytest.mark.parametrize(("later", "status", "open_still"), [("npm test", "ok", 0), ("npm test", "failed", 1), ("ls", "ok", 1)])
     def test_a_failed_wrapper_is_forgotten_once_the_command_was_run_without_it(
@@ -634,7 +708,7 @@ def test_put_together_each_keeps_its_own_order(own: list[int], other: list[int])
 def test_what_is_reported_fits_and_the_weightiest_of_each_part_goes_first(room: int) -> None:
     chosen = of(RAN)
 
-    kept = fitted(chosen, tokens=room, cost=lambda line: len(line.text))
+    kept = fitted(chosen.lines, tokens=room, cost=lambda line: len(line.text))
 
     assert sum(len(line.text) for line in kept) <= room
     assert [line.part for line in chosen.lines if any(_is_of(line, each) for each in kept)] == [line.part for line in kept]
@@ -649,7 +723,7 @@ def test_of_a_long_plan_the_goal_and_the_steps_are_named_in_as_many_words_as_the
     plan = f"# Plan: water the orchard\n\n## Context\n\nThe pears are dry since the pump broke.{steps}"
     chosen = of(Work().asked(plan).edited(f"{HOME}/a.py"))
 
-    (wide, *_), (narrow, *_) = (fitted(chosen, tokens=room, cost=lambda line: len(line.text)) for room in (2_000, 400))
+    (wide, *_), (narrow, *_) = (fitted(chosen.lines, tokens=room, cost=lambda line: len(line.text)) for room in (2_000, 400))
 
     assert narrow.text.startswith(
         'asked last: "Plan: water the orchard": The pears are dry since the pump broke. (1) Water row 1: soil'
@@ -680,7 +754,7 @@ def test_a_failed_test_goes_before_earlier_prompts_and_before_a_failed_lint() ->
     cost = {line: len(line.text) for line in chosen.lines}
     first_of_each = {line.part: cost[line] for line in reversed(chosen.lines)}
 
-    kept = fitted(chosen, tokens=sum(first_of_each.values()) + 60, cost=lambda line: len(line.text))
+    kept = fitted(chosen.lines, tokens=sum(first_of_each.values()) + 60, cost=lambda line: len(line.text))
 
     assert [line.text.split("`")[1] for line in kept if line.part is BriefPart.FAILED] == ["make test", "make lint"]
     assert not any(line.text.startswith("asked first") for line in kept)
@@ -807,6 +881,24 @@ def test_a_first_line_that_does_not_fit_is_shown_without_its_last_clauses() -> N
     stable = next(line for line in of(work).lines if line.part is BriefPart.STABLE)
     only = replace(of(work), lines=(stable,))
 
-    (kept,) = fitted(only, tokens=len(stable.text) - 1, cost=lambda line: len(line.text))
+    (kept,) = fitted(only.lines, tokens=len(stable.text) - 1, cost=lambda line: len(line.text))
 
     assert kept.text == "2026-03-01 09:00: `pytest` passed (4 passed); 1 file changed by then, nothing since"
+
+
+def test_an_approach_that_was_agreed_to_is_told_by_its_steps() -> None:
+    steps = "1. Move the ties to the rope\n2. Keep the stake where it is\n3. Let the gate use both"
+    why = "It makes sense because the rope is lighter than the stake, and nothing else hangs on it. " * 6
+    work = Work().asked("Tie it").said(f"The stake holds all ties today.\n\n{steps}\n\n{why}\n\nWant me to do so?").asked("yes")
+
+    assert "(1) Move the ties to the rope; (2) Keep the stake where it is" in lines_of(work, BriefPart.DOING)[0]
+
+
+def test_the_approved_plan_goes_before_more_of_the_last_prompt() -> None:
+    steps = "".join(f"## {at}. Prune row {at}\n\n{'Slowly. ' * 40}\n\n" for at in (1, 2, 3))
+    work = Work().decided(f"# Plan: Prune the orchard\n\nThe goal is to let light in.\n\n{steps}")
+    work.events[-1] = replace(work.events[-1], tool=PLANNING)
+    work = work.said("Done, all rows are pruned.").asked(f"not there but below, {'as I said before, ' * 40}")
+    kept = fitted(of(work).lines, tokens=900, cost=lambda line: len(line.text))
+
+    assert any(line.text.startswith("asked before, a plan: ") and "Prune the orchard" in line.text for line in kept)

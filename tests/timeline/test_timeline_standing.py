@@ -230,3 +230,119 @@ class TestFailed:
         work = Work().ran("make test", said, "failed", tests="failed")
 
         assert "+0x40" not in lines_of(work, BriefPart.FAILED)[0]
+
+    @pytest.mark.parametrize("hook", ["husky - pre-commit script failed (code 2)", "lint...Failed\n- hook id: lint"])
+    def test_a_commit_that_a_hook_refused_is_open_until_one_is_made(self, hook: str) -> None:
+        """Whatever the program in front of git says of it by its exit status."""
+        said = f"ok 2 files changed\n4 pass\n 0 fail\nsrc/valve.ts(7,2): error TS18046: 'it' is of type 'unknown'.\n{hook}"
+        work = Work().asked("commit").ran('wrapped git add a.ts && wrapped git commit -m "Mend"', said).ran("wrapped git log -3")
+
+        assert lines_of(work, BriefPart.FAILED) == [
+            "the commit was refused by its hook, and is to be tried again:"
+            " src/valve.ts(7,2): error TS18046: 'it' is of type 'unknown'."
+        ]
+        assert lines_of(work.committed("abc1234", "Mend"), BriefPart.FAILED) == []
+
+    def test_a_push_is_made_up_for_without_the_commit_that_had_worked(self) -> None:
+        said = "[main abc1234] Mend\n ! [rejected] main -> main (fetch first)\nerror: failed to push some refs to 'origin'"
+        work = Work().ran('git commit -am "Mend" && git push', said, "failed")
+
+        assert len(lines_of(work, BriefPart.FAILED)) == 1
+        assert lines_of(work.ran("git pull").ran("git push"), BriefPart.FAILED) == []
+
+    def test_a_call_of_another_tool_that_failed_is_open_until_it_works(self) -> None:
+        work = Work().asked("commit").called("Skill", "skill: commit").answered("Unknown skill: commit", "failed")
+
+        assert lines_of(work, BriefPart.FAILED) == ["the last call of Skill (skill: commit) failed: Unknown skill: commit"]
+        assert lines_of(work.committed("abc1234", "Mend"), BriefPart.FAILED) == []
+
+    def test_a_look_that_failed_leaves_nothing_undone(self) -> None:
+        work = Work().asked("Prune").called("Read", f"{HOME}/a.py").answered("File does not exist.", "failed")
+
+        assert lines_of(work, BriefPart.FAILED) == []
+
+    def test_the_failing_test_that_the_agent_found_goes_with_the_report(self) -> None:
+        work = Work().asked("the tests on main are failing - why?").ran("gh run view 7 --log-failed | tail -100", "a log")
+        work = work.said("Found it. The failing test is:\n\n```\nTestPump/opens\n    got = 0, want 3\n```\n\nLet me read it.").ran(
+            "ls"
+        )
+
+        assert lines_of(work, BriefPart.FAILED) == [
+            "reported by the person: the tests on main are failing - why?;"
+            ' the agent: "Found it. The failing test is: TestPump/opens got = 0, want 3"'
+        ]
+
+    def test_the_cause_that_the_agent_found_goes_with_the_failure_until_a_check_went_well(self) -> None:
+        work = Work().asked("Prune").ran("make lint", "a.sh: line 3: CI: unbound variable", "failed", tests="failed")
+        work = work.said("I looked. The problem is that CI is unset here.").edited(f"{HOME}/a.sh")
+
+        assert lines_of(work, BriefPart.FAILED)[0].endswith('; the agent: "The problem is that CI is unset here."')
+        assert lines_of(work.ran("make lint", "0 issues.", tests="ok"), BriefPart.FAILED) == []
+
+    def test_a_bug_that_the_agent_found_is_open_until_something_is_changed(self) -> None:
+        work = Work().asked("Look through the pump").said("I found a bug: the valve opens twice. Let me see the rest.").ran("ls")
+
+        assert lines_of(work, BriefPart.FAILED) == [
+            'the agent found, and has not changed anything since: "I found a bug: the valve opens twice."'
+        ]
+        assert lines_of(work.edited(f"{HOME}/valve.py"), BriefPart.FAILED) == []
+
+    def test_the_last_command_counts_even_if_it_only_prepared_something(self) -> None:
+        work = Work().asked("commit").ran("git add dist", "Exit code 1\nThe following paths are ignored: dist", "failed")
+
+        assert lines_of(work, BriefPart.FAILED) == [
+            "the last command, `git add dist`, failed: The following paths are ignored: dist"
+        ]
+        assert lines_of(Work().asked("Prune").ran("grep pear a.py", "", "failed"), BriefPart.FAILED) == []
+
+    def test_a_command_that_failed_before_an_answer_and_the_next_prompt_was_given_up(self) -> None:
+        work = Work().asked("Publish").ran("deploy", "error: no route to host", "failed")
+
+        assert len(lines_of(work, BriefPart.FAILED)) == 1
+        assert lines_of(work.said("I put it on the shelf instead.").asked("fine"), BriefPart.FAILED) == []
+
+    def test_the_reason_stands_above_the_name_of_the_test(self) -> None:
+        said = f"error: provoked\n{'fine ' * 400}\nerror: expected 3, got 0\n(fail) pump > opens [0.5ms]\n1 fail\n3 pass"
+        (line,) = lines_of(Work().ran("bun test", said, "failed", tests="failed"), BriefPart.FAILED)
+
+        assert line.endswith("; error: expected 3, got 0")
+
+    def test_a_wrong_call_does_not_stand_for_an_earlier_failure_of_the_check(self) -> None:
+        work = Work().ran("golangci-lint run ./...", "pump.go:3:1: unused (unused)\n1 issues:", "failed", tests="failed")
+        work = work.ran("golangci-lint run --json ./... | python3 count.py", "No version is set for command python3", "failed")
+
+        assert any("pump.go:3:1: unused" in line for line in lines_of(work, BriefPart.FAILED))
+
+    def test_a_wrapper_that_counts_errors_has_checked_nothing_well(self) -> None:
+        work = Work().ran("pytest", "4 passed", tests="ok").ran("wrapped lint", "Lint: 1 errors, 1 warnings")
+
+        assert "wrapped lint" not in lines_of(work, BriefPart.STABLE)[0]
+
+
+class TestPrograms:
+    def test_a_program_that_was_found_at_another_place_is_no_open_failure(self) -> None:
+        work = Work().asked("Water").ran("tools/pump.sh --all", "zsh:1: no such file or directory: tools/pump.sh", "failed")
+
+        assert len(lines_of(work, BriefPart.FAILED)) == 1
+        assert lines_of(work.ran("/opt/orchard/pump.sh --all", "running"), BriefPart.FAILED) == []
+
+    def test_a_package_that_was_added_changed_the_file_that_lists_it(self) -> None:
+        work = Work().ran("go get orchard/pump@v2", "go: upgraded orchard/pump v1 => v2").ran("go test ./...", "ok", tests="ok")
+
+        assert lines_of(work, BriefPart.CHANGED) == ["changed by go get: go.mod"]
+        assert lines_of(work, BriefPart.STABLE)[0].endswith("1 file changed by then, nothing since")
+
+
+class TestScripts:
+    def test_a_file_that_was_run_itself_was_tried(self) -> None:
+        work = Work().edited(f"{HOME}/tools/count.py").ran("cd tools; python count.py", "3 pears")
+
+        assert lines_of(work, BriefPart.VERIFY) == []
+        assert lines_of(work, BriefPart.STABLE) == [
+            "no test or build was seen to pass; `cd tools; python count.py` ran without an error 03-01 09:00"
+        ]
+
+    def test_a_program_that_only_changes_the_file_did_not_try_it(self) -> None:
+        work = Work().edited(f"{HOME}/tools/count.py").ran("python -c \"open('tools/count.py')\"")
+
+        assert lines_of(work, BriefPart.VERIFY) == ["nothing has been run that tests: tools/count.py"]

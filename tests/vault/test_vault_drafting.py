@@ -194,7 +194,7 @@ def test_categories_become_tags_that_obsidian_takes(categories: tuple[str, ...],
         ("", "# Frost, again\nmore", "Frost, again"),
         ("[[Frost]]", "", "Frost"),
         ("\u200b", "", "Untitled"),
-        ("x " * 200, "", "x " * 58 + "x…"),
+        ("x " * 200, "", "x " * 78 + "x…"),
     ],
 )
 def test_there_is_always_a_bearable_title(title: str, body: str, expected: str) -> None:

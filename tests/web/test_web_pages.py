@@ -182,6 +182,16 @@ def test_a_hostile_note_is_only_text(own: Services) -> None:
             assert " 49 " not in answer.text
 
 
+def test_code_in_a_title_is_shown_as_code(own: Services) -> None:
+    kept = own.operations.perform("remember", {"text": "Run `make <all>` before a push, and `x", "kind": "preference"})
+    with served(own) as link:
+        listed = Site(link).get("/notes?q=make+push").text
+        shown = Site(link).get(f"/note?name={kept['id']}").text
+
+    assert "Run <code>make &lt;all&gt;</code> before a push, and `x" in listed
+    assert "<title>Run make &lt;all&gt; before a push" in shown
+
+
 def test_a_memory_whose_work_lies_in_the_past_shows_it(tmp_path: Path) -> None:
     with lived_in(tmp_path, datetime.now(UTC) - timedelta(days=100)) as old:
         stale = old.vault.notes.find("ports")

@@ -60,6 +60,7 @@ from kite_memory.distill.offline.wording import (
     said_by_person,
     sentences_of,
     title_of,
+    title_with_reason,
     without_opening,
 )
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
@@ -480,14 +481,16 @@ def _plan(event: Event) -> OfflineDraft | None:
     how = [each for each in said if each not in why and _HOW.search(each.heading)] or [each for each in said if each not in why]
     heart = [*_within(why, _CONTEXT), *_within(how, _APPROACH)]
     named = _NAME_OF_PLAN.match(event.text.lstrip())
-    name = one_line(named["name"]).replace("`", "`") if named else ""
+    name = one_line(named["name"]) if named else ""
     if len(name.split()) < 3:
         best = best_of(heart)
-        name = best.text if best else heart[0].text
+        title = asserting_title(best.text if best else heart[0].text)
+    else:
+        title = title_with_reason(name, heart[0].text)
     return OfflineDraft(
         rule="plan",
         kind="decision",
-        title=asserting_title(name),
+        title=title,
         body=f"From an approved plan: {joined(each.text for each in heart)}",
         evidence=(event.id,),
         importance=2,

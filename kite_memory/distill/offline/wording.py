@@ -197,8 +197,8 @@ def turns(events: tuple[Event, ...]) -> list[Turn]:
     return found
 
 
-_TITLE_WORDS, _SHORT_TITLE = 12, 8
-_TITLE = 80
+_TITLE_WORDS, _SHORT_TITLE = 20, 12
+_TITLE = 120
 _FEWEST_TITLE_WORDS = 4
 _OPENING = lazy_regex(
     r"(?:(?:so|and|but|also|now|yes|no(?=\s*[,.;:!—–-])|ok|okay|right|well|actually|basically|essentially|importantly|crucially|however"
@@ -303,7 +303,7 @@ VERB_OF_ORDER = lazy_regex(VERB_OF_REQUEST, re.IGNORECASE)
 
 
 def title_of(sentence: str) -> str:
-    """Return the first clause with enough content, without its introduction, at most twelve words and not ending with an incomplete
+    """Return the first clause with enough content, without its introduction, at most twenty words and not ending with an incomplete
     phrase.
     """
     text = _MANNER.sub("", _NUMBERED.sub("", one_line(sentence[:600]).strip(" .:;,-—–\"'")))
@@ -330,31 +330,42 @@ _RANKED = lazy_regex(
 """Rank or number of a finding before what it says."""
 _FEWEST_CUT = 6
 
-TITLE_WORDS = 24
+TITLE_WORDS = 30
 """Most words of a whole sentence used as a title; a model is asked for fewer."""
 
 
-def asserting_title(sentence: str) -> str:
-    """Return a whole sentence as a title if it fits; else up to a clause or phrase where it may be cut."""
+def asserting_title(sentence: str, limit: int = TITLE_CHARS) -> str:
+    """Return a whole sentence as a title if it fits ``limit``; else up to a clause or phrase where it may be cut."""
     text = _RANKED.sub("", one_line(sentence[:600]).strip(" .:;,-—–'“”"))
     if opening := _OPENING.match(text):
         rest = re.sub(r"^that\s+(?=\S+\s\S+\s\S)", "", text[opening.end() :], flags=re.IGNORECASE)
         text = rest if len(rest.split()) >= _FEWEST_TITLE_WORDS and not LEANING.match(rest) and VERB.search(rest) else text
     for end in reversed([*_CLAUSE_END.finditer(text)]):
-        if len(text) <= TITLE_CHARS and len(text.split()) <= TITLE_WORDS:
+        if len(text) <= limit and len(text.split()) <= TITLE_WORDS:
             break
         if len(text[: end.start()].split()) >= 6 and is_whole(text[: end.start()]):
             text = text[: end.start()]
     words = text.split()
     room = len(words)
-    while room > 1 and (len(" ".join(words[:room])) > TITLE_CHARS or room > TITLE_WORDS):
+    while room > 1 and (len(" ".join(words[:room])) > limit or room > TITLE_WORDS):
         room -= 1
     if room < len(words):
         before_verb = words[room].lower() in _VERBS_OF_BEING  # what stands before it is the beginning of a clause
         cut = _closed(_before_half_a_code(_before_last_phrase(words, room - 1 if before_verb else room)))
         words = cut if len(cut) >= _FEWEST_CUT and is_whole(" ".join(cut)) else _closed(_before_half_a_code(words[:room]))
     head = _balanced(" ".join(words).strip(" .:;,-—–'“”"))
-    return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, TITLE_CHARS)
+    return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, limit)
+
+
+def title_with_reason(name: str, reason: str) -> str:
+    """Return a plan's name as a title, with the reason for it: a name says what is done, not what was wrong or is wanted."""
+    title = asserting_title(name)
+    room = TITLE_CHARS - len(title) - len(": ")
+    return f"{title}: {said}" if room >= _LEAST_REASON and is_whole(said := asserting_title(reason, room)) else title
+
+
+_LEAST_REASON = 40
+"""Least characters that are left for a reason."""
 
 
 def is_whole(head: str) -> bool:
