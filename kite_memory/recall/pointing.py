@@ -101,12 +101,8 @@ class PointerThresholds:
     listed: float = 0.04
     """Score recorded for a line of the list at a session's start. It was chosen for no prompt, so one may point to it again."""
     talk: float = 0.08
-    """Probability that a conversation needs with a session's first prompt, or a question about the past. One is shown only if no
-    note is likely enough: its line costs twice as much and is right half as often.
-    """
-    unnoted_talk: float = 0.15
-    """The same with any other prompt, for a conversation on which no note rests. Less likely ones met no need of three labelled
-    projects there.
+    """Probability that a conversation needs. One is shown only if no note is likely enough: its line costs twice as much and is
+    right half as often.
     """
 
 
@@ -208,18 +204,14 @@ def conversations(
     given: Collection[str],
     listed: Mapping[str, float],
     least: float,
-    unasked: bool = False,
-    thresholds: PointerThresholds = POINTER_THRESHOLDS,
 ) -> tuple[Pointer, ...]:
     """Return the pointer to the likeliest conversation, if any is likely enough; if it is evidence of notes, to the first of these,
     which says the same in a shorter line. ``of_notes`` are all pointers that could be given, ``given`` those that
-    are: a conversation that one of them rests on is left out. ``unasked`` means that the prompt neither opens a session nor
-    `asks_of_the_past`.
+    are: a conversation that one of them rests on is left out.
     """
-    alone = thresholds.unnoted_talk * _risen(listed, thresholds) if unasked else least
     for each in _fresh(found, least, listed):
         noted = [note for note in of_notes if not set(note.evidence).isdisjoint(each.evidence)]
-        if any(note.id in given for note in noted) or (not noted and each.score < alone):
+        if any(note.id in given for note in noted):
             continue
         for pointer in _fresh([replace(note, score=each.score) for note in noted], least, listed) if noted else [each]:
             return (replace(pointer, again=pointer.id in listed),)

@@ -395,9 +395,9 @@ class Recall:
         near = [hit for hit in weighed.near if name(hit.note) not in said]
         could = pointing.candidates(prompt.text, near)
         scores = [hit.score for hit in near]
-        asks = pointing.asks_of_the_past(prompt.text)
+        asks = not chosen and pointing.asks_of_the_past(prompt.text)
         notes = pointing.MANY if chosen else weighed.notes  # what was asked for is there: more must be likely
-        pointers = pointing.pointers(could, scores, notes=notes, listed=listed, asks=asks and not chosen)
+        pointers = pointing.pointers(could, scores, notes=notes, listed=listed, asks=asks)
         first = not prompt.situation.position
         if self._cards is None or not prompt.project or ((pointers or chosen) and not first):
             return (), pointers
@@ -411,14 +411,7 @@ class Recall:
         others = [each for each in others if each.id not in shown and cited.isdisjoint(each.evidence)]
         return quotes, (
             *pointers,
-            *pointing.conversations(
-                others,
-                could,
-                given=[each.id for each in pointers],
-                listed=listed,
-                least=least,
-                unasked=not (first or asks),
-            ),
+            *pointing.conversations(others, could, given=[each.id for each in pointers], listed=listed, least=least),
         )
 
     def _delivered(self, select: Callable[[], Selection], remember: bool, delivery: Delivery | None) -> Injection:

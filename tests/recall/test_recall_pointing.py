@@ -93,14 +93,6 @@ def test_a_conversation_that_is_evidence_of_a_note_is_named_by_that_note() -> No
 
     assert talks(cited, near=near) == ["queue"]
     assert talks(cited, near=near, listed={"queue": 0.2}) == talks(cited, near=near, given=["queue"]) == []
-    faint = replace(cited, score=0.1)
-    assert pointing.conversations([faint], (), given=(), listed={}, least=0.08, unasked=True) == ()
-    assert [
-        each.id
-        for each in pointing.conversations(
-            [faint], pointing.candidates("which table?", near), given=(), listed={}, least=0.08, unasked=True
-        )
-    ] == ["queue"]
 
 
 def test_among_few_notes_one_that_stands_out_is_named_though_it_would_be_too_unlikely_among_many() -> None:
@@ -238,16 +230,15 @@ class TestInASession:
 class Talks:
     """One conversation, that bears on any prompt, and the prompts it was asked about."""
 
-    def __init__(self, talk: Pointer = TALK) -> None:
-        self.talk = talk
+    def __init__(self) -> None:
         self.asked: list[str] = []
 
     def near(self, text: str, *, project: str, session: str, least: float) -> Sequence[Pointer]:
         self.asked.append(text)
-        return [self.talk]
+        return [TALK]
 
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
-        return (), [self.talk]
+        return (), [TALK]
 
 
 class TestBesideConversations:
@@ -266,25 +257,6 @@ class TestBesideConversations:
         assert notes.hits and TALK.id not in [each.id for each in notes.pointers]
         assert [each.id for each in others] == [TALK.id]
         assert talks.asked == ["does the harbour crane squeak in winter?"]
-
-    @pytest.mark.parametrize(
-        ("text", "position", "pointed_at"),
-        [
-            ("does the harbour crane squeak in winter?", 0, True),
-            ("why did we oil the harbour crane?", 1, True),
-            ("does the harbour crane squeak in winter?", 1, False),
-        ],
-    )
-    def test_amid_a_session_a_conversation_without_a_note_must_be_likelier(
-        self, services: Services, text: str, position: int, pointed_at: bool
-    ) -> None:
-        services.reopened(cards=Talks(replace(TALK, score=0.1))).over(*VAULT)
-
-        given = services.recall.answer(
-            Prompt(text=text, session="one", project="mycelia", situation=Situation(position=position))
-        ).pointers
-
-        assert (TALK.id in [each.id for each in given]) == pointed_at
 
     def test_a_conversation_that_was_opened_by_its_handle_is_named_no_more(self, services: Services) -> None:
         services.reopened(cards=Talks()).over(*VAULT)
