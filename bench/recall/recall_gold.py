@@ -8,7 +8,8 @@ sessions are written as notes into a vault; then the real `Recall` is asked. The
 With several projects the predictions of each lie beside OUT, under the project's name. ``--verdicts`` stands in for a judge;
 ``--figures FILE`` writes the gate's figures of every candidate, for `bench.recall.fit_gate`. ``--cards`` lets conversations be
 pointed to and quoted too. ``--dropped 0.45`` leaves as many of the notes out; ``--distractors`` puts the notes of the project's
-other sessions beside them, ``--invented 5000`` notes made of pieces of the labelled ones.
+other sessions beside them, ``--invented 5000`` notes made of pieces of the labelled ones; with ``--spread`` they have the dates of
+the labelled sessions instead of earlier ones. ``--reader`` opens titles as a blind reader of the labelled prompts did.
 """
 
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
@@ -61,6 +62,8 @@ Json = dict[str, Any]
 
 _READ = 1 << 26
 _LAST_EVENTS = 200
+_OPENS, _OPENS_NEEDLESSLY = 0.40, 0.10
+"""How often a reader who did not see the labels opened a title that was needed, and one on a prompt that needed none."""
 _PROMPT, _EXCHANGE = 1_500, 600
 """Characters of a prompt and of the exchange before it that go beside a prediction, for `bench.recall.opening`."""
 
@@ -109,6 +112,11 @@ class Labelled:
             number, _, rest = line.partition("\t")
             if rest:
                 yield number, rest.split("\t")[1]
+
+    def ended(self) -> datetime:
+        """Return when the last labelled session began."""
+        lines = (self.folder / "sessions.tsv").read_text(encoding="utf-8").splitlines()
+        return max(datetime.fromisoformat(parts[1]) for line in lines if len(parts := line.split("\t")) > 1).astimezone(UTC)
 
 
 def rows(path: Path) -> list[Json]:
@@ -181,10 +189,16 @@ def distractors(project: Labelled, began: datetime) -> list[Note]:
     ]
 
 
-def invented(project: Labelled, many: int, before: datetime) -> list[Note]:
-    """Notes that mean nothing, made of pieces of the labelled ones, so that they have their words."""
+def invented(project: Labelled, many: int, before: datetime, until: datetime | None = None) -> list[Note]:
+    """Notes that mean nothing, made of pieces of the labelled ones, so that they have their words.
+
+    They are older than ``before``, or with ``until`` between the two: an order by date alone tells older ones from the labelled.
+    """
     draw = random.Random(0)
     rows = project.rows("notes.jsonl")
+
+    def dated() -> datetime:
+        return before - timedelta(hours=draw.randrange(2_000)) if until is None else before + (until - before) * draw.random()
 
     def piece(key: str, length: int) -> str:
         words = draw.choice(rows)[key].split()
@@ -198,7 +212,7 @@ def invented(project: Labelled, many: int, before: datetime) -> list[Note]:
             draw.choice(rows)["kind"],
             f"{piece('title', 3)} {piece('title', 4)}",
             ". ".join(piece("body", 12) for _ in range(4)),
-            before - timedelta(hours=draw.randrange(2_000)),
+            dated(),
             {"importance": draw.choice(rows)["importance"]},
         )
         for at in range(many)
@@ -262,6 +276,8 @@ class Replay:
     dropped: float = 0.0
     distractors: bool = False
     invented: int = 0
+    spread: bool = False
+    reader: bool = False
     asked: int = 0
     doubted: int = 0
     judged: Tally = field(default_factory=lambda: Tally())
@@ -298,7 +314,9 @@ class Replay:
                 clock.now = max(session.started, clock.now)
                 if self.distractors and not shelf.known:
                     beside = distractors(self.project, session.started)
-                if self.invented and not shelf.known:
+                if self.invented and self.spread and not beside:
+                    beside = invented(self.project, self.invented, session.started, self.project.ended())
+                if self.invented and not self.spread and not shelf.known:
                     for each in invented(self.project, self.invented, session.started):
                         shelf.add(each)
                 for each in beside:
@@ -365,6 +383,8 @@ class Replay:
             injection = recall.answer(prompt)
             self.asked += 1
             shown = list(injection.hits)
+            if self.reader:
+                self._open(recall, session, event, relevant[event], injection)
             self.doubted += injection.question is not None
             verdict = self.verdicts.get((number, event))
             if injection.question is not None and verdict is not None:
@@ -387,6 +407,13 @@ class Replay:
             )
             self._show(number, event, weighed)
         commit(timeline, session, events[count:])
+
+    def _open(self, recall: Recall, session: Session, event: str, relevant: set[str], injection: Injection) -> None:
+        """Open a title as a reader would: a needed one that the session was shown, or one of those printed now."""
+        draw = random.Random(event)
+        titles = relevant & set(recall.memory.listed(session.id)) or {each.id for each in injection.pointers if each.is_note}
+        if titles and draw.random() < (_OPENS if relevant else _OPENS_NEEDLESSLY):
+            recall.opened(session.id, [draw.choice(sorted(titles))], project=session.project)
 
     def _queries(self, recall: Recall) -> None:
         for row in self.project.rows("queries.jsonl"):
@@ -457,6 +484,8 @@ def main() -> None:
     parser.add_argument("--dropped", type=float, default=0.0)
     parser.add_argument("--distractors", action="store_true")
     parser.add_argument("--invented", type=int, default=0)
+    parser.add_argument("--spread", action="store_true")
+    parser.add_argument("--reader", action="store_true")
     given = parser.parse_args()
     projects = labelled(given.gold)
     if not projects:
@@ -480,6 +509,8 @@ def main() -> None:
                 dropped=given.dropped,
                 distractors=given.distractors,
                 invented=given.invented,
+                spread=given.spread,
+                reader=given.reader,
             )
             replay.run()
         print(f"\n{project.name}: {replay.asked} prompts asked; predictions in {out}")
