@@ -1,6 +1,9 @@
 """Without a daemon, what a command answered is kept while nothing changes, and answered anew once anything has."""
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +118,37 @@ def test_an_edited_note_is_found_by_the_next_search(machine: Machine) -> None:
     note.write_text(note.read_text().replace("summer", "zanzibarian spring"))
 
     assert "zanzibarian" in machine.kmem("search", "zanzibarian").out
+
+
+_WITH_ALL_SERVICES = """
+import json, sys
+from kite_memory.cli.backend import _make_cards, catch_up, services
+with services() as here:
+    catch_up(here)
+    _make_cards(here.timeline)
+    print(json.dumps(here.operations.perform(sys.argv[1], json.loads(sys.argv[2]))))
+"""
+
+
+def with_all_services(machine: Machine, op: str, **arguments: object) -> Any:
+    command = [sys.executable, "-c", _WITH_ALL_SERVICES, op, json.dumps(arguments)]
+    return json.loads(subprocess.run(command, env=machine.env(), cwd=machine.home, capture_output=True, check=True).stdout)
+
+
+def test_a_status_from_parts_is_that_of_all_services(machine: Machine) -> None:
+    assert machine.kmem("remember", "Plums are pruned in summer").code == 0
+    (machine.state / "answers" / "status.json").unlink(missing_ok=True)
+    write_transcript(machine, 7)
+
+    assert status(machine) == with_all_services(machine, "status")
+
+
+def test_an_answer_from_parts_is_that_of_all_services(machine: Machine) -> None:
+    assert machine.kmem("remember", "Plums are pruned in summer, never in frost").code == 0
+    question = "when are plums pruned?"
+
+    answer = machine.kmem("ask", question, "--json").json()
+
+    assert answer["sentences"]
+    whole = with_all_services(machine, "ask", question=question, cwd=str(machine.home))
+    assert answer == {**whole, "took_ms": answer["took_ms"]}
