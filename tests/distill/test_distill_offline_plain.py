@@ -565,6 +565,8 @@ NO_REQUIREMENTS = (
     "maybe the report should name the host it ran on",
     "this works without any problem on my machine",
     "use it instead",
+    "feel like the report should name the old host or the new host",
+    "wait why are report and log in one folder shouldn't we have a folder for each of them",
 )
 
 
