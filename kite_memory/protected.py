@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.redaction.literals import LONGEST, SHORTEST, Literals, ProtectedLiteral, literal
+from kite_memory.redaction.cleaning import LONGEST, SHORTEST, Literals, ProtectedLiteral, literal
 from kite_memory.system.private_files import make_folder, replace_file
 
 _LARGEST = 1 << 20

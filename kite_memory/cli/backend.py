@@ -110,7 +110,7 @@ def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, C
     if op == "ask":
         from kite_memory.app.question_answering import QuestionAnswering
         from kite_memory.protected import protected_literals
-        from kite_memory.redaction.literals import protect
+        from kite_memory.redaction.cleaning import protect
 
         protect(protected_literals(config.file))
         asking = QuestionAnswering(

@@ -49,7 +49,7 @@ _SECRETS = frozenset(
 _WEAK = frozenset(
     b"""
     key keys tokens cookie cookies session sessionid sid salt seed pin hmac nonce license licence data material
-    csrf xsrf
+    csrf xsrf auth
     """.split()
 )
 _KEYS = frozenset(
@@ -60,8 +60,9 @@ _KEYS = frozenset(
     crypto aes rsa des gpg pgp tls ssl pem search query functions developer partner merchant stripe openai anthropic github
     gitlab google aws gcp azure slack sendgrid twilio mailgun datadog dd algolia sentry newrelic cloudflare cf heroku vercel
     netlify supabase firebase maps gemini claude groq mistral cohere voyage hf huggingface openrouter perplexity deepseek xai
-    pinecone weaviate qdrant tavily serper serpapi elevenlabs deepgram assemblyai langsmith langchain replicate together
-    fireworks linear notion airtable figma discord telegram jwe jws jwk cookie session base wallet validator signer
+    activation product serial pinecone weaviate qdrant tavily serper serpapi elevenlabs deepgram assemblyai langsmith
+    langchain replicate together fireworks
+    linear notion airtable figma discord telegram jwe jws jwk cookie session base wallet validator signer
     """.split()
 )
 _COUNTED = frozenset(

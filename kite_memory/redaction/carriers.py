@@ -50,18 +50,21 @@ _GO_ADDRESS = re.compile(rb"([^\s:@/'\"`=]{1,64}):([^\s@:/'\"`]{1,128})@(?:tcp|u
 
 _OPTION = re.compile(
     rb"-(?<=[\s\"'(]-)(?:"
-    rb"(?:u|U|a|-user|-proxy-user|-proxy-auth|-auth|-creds?|-credentials?)(?:[ \t]{1,4}|=)?[\"']?(?P<user>[^\s:\"'%,]{0,128})"
+    rb"(?:u|U|a|auth|-user|-proxy-user|-proxy-auth|-auth|-creds?|-credentials?)(?:[ \t]{1,4}|=)?[\"']?(?P<user>[^\s:\"'%,]{0,128})"
     rb"[:%,][\"']?(?P<pass>[^\s\"'\\]{3,256})"
     rb"|(?:p|P|a|w|k|pw|-password)(?:[ \t]{1,4}|=)?(?:\"(?=[^\"\r\n]{3,256}\")|'(?=[^'\r\n]{3,256}'))?"
     rb"(?P<word>(?<=\")[^\"\r\n]{3,256}|(?<=')[^'\r\n]{3,256}|[^\s\"'\\]{3,256}))"
 )
-_TAKES_USER = re.compile(rb"\b(?:curl|wget|http|https|xh|httpie|ab|hey|smbclient|rclone|skopeo|ncat|etcdctl)\b")
+_TAKES_USER = re.compile(
+    rb"\b(?:curl|wget|http|https|xh|httpie|ab|hey|smbclient|smbget|rpcclient|net (?:rpc|ads)"
+    rb"|lftp|ncftp|winexe|jenkins|rclone|skopeo|ncat|etcdctl)\b"
+)
 _TAKES_PASSWORD = {
     b"p": re.compile(
         rb"\b(?:mysql(?:dump|admin|sh|import|check)?|mariadb(?:-dump|-admin)?|mongo(?:sh|dump|restore|import|export)?|sshpass|7z[ar]?|unrar|rar"
         rb"|(?:docker|podman|helm|oc|cf|az|nerdctl|buildah|skopeo|oras|crane|kubectl|argocd|npm|heroku)\b[^|;&\n]{0,200}\blogin"
         rb"|plink|pscp|psftp|psexec(?:64)?|cqlsh|nxc|netexec|crackmapexec|evil-winrm|ldapmodify|winexe|hydra|medusa|sqoop|clickhouse-client"
-        rb"|snowsql|rdesktop|vncviewer|proxychains|smbmap|influx|arangosh|neo4j-admin|cypher-shell|beeline|ipmitool|mosquitto_(?:pub|sub)|steghide)\b"
+        rb"|snowsql|rdesktop|vncviewer|proxychains|smbmap|influx|arangosh|neo4j-admin|cypher-shell|beeline|ipmitool|mosquitto_(?:pub|sub)|steghide|veracrypt|elasticsearch-users|unlock-keychain)\b"
     ),
     b"P": re.compile(rb"\b(?:(?:un)?zip|mosquitto_(?:pub|sub|rr)|ipmitool|sqlcmd|bcp|isql|osql|tsql)\b"),
     b"a": re.compile(rb"\bredis-(?:cli|benchmark)\b"),
@@ -126,7 +129,8 @@ _FED = tuple(
 )
 _HERE = re.compile(rb"<<<[ \t]{0,4}" + _VALUE)
 _TAKES_FED = re.compile(
-    rb"\b(?:kinit|cryptsetup|smbpasswd|saslpasswd2|pdbedit|passwd|ssh-add|bw|ldappasswd|vault|veracrypt|realm join)\b"
+    rb"\b(?:kinit|cryptsetup|smbpasswd|saslpasswd2|pdbedit|passwd|ssh-add|bw|ldappasswd|vault|veracrypt"
+    rb"|realm join|op|vncpasswd|pass insert)\b"
     rb"|\bsudo[ \t][^|\n]{0,80}?-[A-Za-z]{0,4}S\b|\bchpasswd\b|--password-stdin\b|--with-token\b|--passphrase-fd\b"
     rb"|\bsecrets? (?:put|set)\b"
 )
@@ -358,7 +362,10 @@ _LABELS = (
     + any_of(label.stem.decode() for label in LABELS if not label.weak).encode()
     + rb"[a-z0-9_\-]{0,12}|[a-z0-9_\-]{0,24}[_\-]pass|pass|pw|\xf1{2,12})"
 )
-_BEHIND_TAG = rb":?[ \t]{0,4}</[a-z0-9]{1,8}>\s{0,40}<[a-z0-9]{1,10}[^<>]{0,120}>[ \t]{0,4}(?P<value>[^<>\s]{3,128}+)[ \t]{0,4}</"
+_BEHIND_TAG = (
+    rb":?[ \t]{0,4}</[a-z0-9]{1,8}>\s{0,40}<[a-z0-9]{1,10}[^<>]{0,120}>(?:<[a-z]{1,8}>)?[ \t]{0,4}"
+    rb"(?P<value>[^<>\s][^<>\r\n]{2,127}+)</"
+)
 _BEHIND_NAME = rb"[\"'][ \t]{0,4}>(?P<value>[^<>\s]{3,128}+)</"
 _IN_TAG = rb":?[ \t]{0,4}<[a-z]{1,6}\b[^<>]{0,60}>[ \t]{0,4}(?P<value>[^<>\s]{3,128}+)[ \t]{0,4}</"
 _AFTER_TAG = rb":?[ \t]{0,4}</[a-z]{1,6}>:?[ \t]{1,4}(?P<value>[^<>\s]{3,128}+)[ \t]{0,4}(?:<|\r?\n)"
@@ -410,7 +417,9 @@ def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
             matches += pattern.finditer(small, max(0, hit.start() - _LABEL_REACH), hit.end() + _LAYOUT_LINE)
     for found in matches:
         start, end = found.span("value")
-        if states(raw[start:end]):
+        end -= len(raw[start:end]) - len(raw[start:end].rstrip(b" \t"))
+        phrase = raw[start:end].count(b" ") >= 2 and b"phrase" in found[0] and not all(map(ordinary, raw[start:end].split()))
+        if phrase or states(raw[start:end]):
             spans.append((start, end, "password"))
     if b"<tr" in small and b"</tr>" in small:
         find_in_rows(raw, small, spans)

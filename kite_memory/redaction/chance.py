@@ -192,8 +192,8 @@ def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
     return tuple(found.values())
 
 
-_DATA = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
-LABELS = _labels(_DATA["labels"])
+DATA = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+LABELS = _labels(DATA["labels"])
 FORMS = tuple(
     Form(
         words=tuple(frozenset(words.encode().split()) for words in form["words"].split("|")),
@@ -201,14 +201,16 @@ FORMS = tuple(
         pattern=_compiled(form["text"]),
         likeness=PasswordLikeness(form["value"]),
     )
-    for form in (*_DATA["sentence"], *_DATA["command"])
+    for form in (*DATA["sentence"], *DATA["command"])
 )
-LEADING = frozenset(bare(word).lower() for word in _DATA["words"]["is"].split())
+LEADING = frozenset(bare(word).lower() for word in DATA["words"]["is"].split())
 """Words after which a value follows."""
-JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split())
+JOINING = frozenset(bare(word).lower() for word in DATA["words"]["and"].split())
 
+CUES: dict[bytes, str] = {bare(word): kind for kind, words in DATA["cues"].items() for word in words.split()}
+"""Words that say what a line is about, see `weighed`."""
 _SEVERAL_WORDS = frozenset(first_word(label.stem) for label in LABELS if not label.stem.isalpha())
-_ASKED_FOR = frozenset((*(word for form in FORMS for words in form.words for word in words), *_SEVERAL_WORDS))
+_ASKED_FOR = frozenset((*(word for form in FORMS for words in form.words for word in words), *_SEVERAL_WORDS, *CUES))
 _ASKED_FOR_PARTS = lazy_regex(
     rb"p(?:ass|wd|w\Z|sk|at\Z|hrase)|key|token|cookie|secret|cred|auth|jwt|mnemonic|sig|curl|bearer|basic"
     rb"|securestring|parameter|alter|create|grant|user|role|login|identified|echo|printf|private|static|kty|"
@@ -220,7 +222,7 @@ _ACCOMPANYING = frozenset(
     for words in form.words[1:]
     for word in words
     if not any(word in each.words[0] for each in FORMS) and not _ASKED_FOR_PARTS.search(word)
-).difference(_SEVERAL_WORDS)
+).difference(_SEVERAL_WORDS, CUES)
 """Words that a search asks for only beside others."""
 _NO_WORDS = TextWords(frozenset(), b"", parts=False)
 
@@ -560,13 +562,13 @@ def oddness(value: bytes) -> Oddness:
     return Oddness.COMPOUND if letters(value) >= 8 or (letters(value) >= 6 and _SIGN_WITHIN.search(value)) else Oddness.NONE
 
 
-_ORDINARY_WORDS = frozenset(bare(word).lower() for words in _DATA["ordinary"].values() for word in words.split())
+_ORDINARY_WORDS = frozenset(bare(word).lower() for words in DATA["ordinary"].values() for word in words.split())
 _PIECES_OF_WORD = lazy_regex(rb"[A-Z]?[a-z\xf0]{1,64}|[A-Z]{1,64}|[0-9]{1,64}")
 _DESCRIBING = lazy_regex(
     rb"[a-z]{2,40}(?:(?<!e)ed|ing|able|ible|less|ful|ous|[st]ive|ally|ably|ibly|ously|ently|ately|edly|tly|ional|tial"
     rb"|ical|ation)"
 )
-_DESCRIBING_IN = {language: lazy_regex(built.encode()) for language, built in _DATA["describing"].items()}
+_DESCRIBING_IN = {language: lazy_regex(built.encode()) for language, built in DATA["describing"].items()}
 _NO_WORD = lazy_regex(
     rb"[^A-Za-z\xf0]{0,256}|.{0,64}(?:[/\\@]|://|\.[a-z]{2,4}\Z|::).{0,256}|[a-z0-9]{0,40}_[a-z0-9_]{1,60}|[A-Z0-9_]{1,64}",
     re.DOTALL,

@@ -13,9 +13,8 @@ from kite_memory.model.event import Event, ReadResult, RedactedResult, RedactedT
 from kite_memory.redaction.assigned import NAMED_KINDS, find_assigned
 from kite_memory.redaction.carriers import find_carried
 from kite_memory.redaction.chance import Span, digits, joined, worded, words_of
-from kite_memory.redaction.cleaning import bare, clean, drop_private
-from kite_memory.redaction.literals import KIND as PROTECTED
-from kite_memory.redaction.literals import find_protected
+from kite_memory.redaction.cleaning import KIND as PROTECTED
+from kite_memory.redaction.cleaning import bare, clean, drop_private, find_protected
 from kite_memory.redaction.spoken import find_spoken
 from kite_memory.redaction.tokens import OWN_KINDS, UNKNOWN, find_blocks, find_tokens
 from kite_memory.redaction.vendors import VENDORS, AnchorPatterns, every_vendor

@@ -40,6 +40,7 @@ from kite_memory.redaction.cleaning import LABEL
 from kite_memory.redaction.cleaning import OTHER_LETTER as _OTHER_LETTER
 from kite_memory.redaction.vendors import any_of
 from kite_memory.redaction.views import base32, decoded, hexadecimal
+from kite_memory.redaction.weighed import find_weighed
 from kite_memory.text import lazy_regex
 
 _KIND = "password"
@@ -178,13 +179,14 @@ def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -
     if not words.each and _OTHER not in raw:
         return
     table: Table = (0, 0)
-    labels = sorted([*_labels(small, words), *_other_labels(raw)])
+    labels = labels_of(raw, small, words)
     for sighting in labels:
         table = _look(raw, small, sighting, table, spans)
     if labels:
         find_in_markup(raw, small, spans)
         if b"insert into" in small:
             find_inserted(raw, small, spans)
+    find_weighed(raw, small, words, labels, spans)
     for form in {form for word in words.each & _FORM_WORDS for form in _FORMS[word]}:
         for some in form.words[1:]:
             if words.each.isdisjoint(some):
@@ -195,6 +197,10 @@ def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -
 
 Sighting = tuple[int, int, bool, str]
 """Where a label begins and ends, whether it is weak, and its language, empty for English."""
+
+
+def labels_of(raw: bytes, small: bytes, words: TextWords) -> list[Sighting]:
+    return sorted([*_labels(small, words), *_other_labels(raw)])
 
 
 def _labels(small: bytes, words: TextWords) -> Iterator[Sighting]:

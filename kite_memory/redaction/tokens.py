@@ -246,7 +246,7 @@ def _edge(raw: bytes, at: int) -> bool:
     )
 
 
-_IDS = re.compile(
+IDS = re.compile(
     rb"(?:toolu|srvtoolu|msg|req|call|chatcmpl|cmpl|resp|rs|fc|ws|run|asst|thread|file|batch|step|vs|ft|gen|evt|cus|pi|ch|price|prod|sub"
     rb"|in|seti|acct|pm|src|card|cs|si|txn|po|tr|container|session|agent|task|dpl|prj|team|org|user|usr|wf|job|trace|span|obj|id|bundle"
     rb"|turn|item|PR|I|R|U|C|DC|IC|PRR|PRRC|PRRT|BPR|WFR|CR|D|GR|T)[_:\-]"
@@ -284,7 +284,7 @@ def _drawn(raw: bytes, start: int, end: int) -> Span | None:
         found is None
         and 20 <= len(run) <= 100
         and high - low <= 200
-        and not _IDS.match(run)
+        and not IDS.match(run)
         and drawn(run)
         and not _EXTENSION.match(raw, end)
         and raw[max(0, start - 1) : start] not in (b"/", b"\\", b"@")

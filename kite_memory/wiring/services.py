@@ -52,7 +52,7 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Requirement
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.redaction.literals import protect
+from kite_memory.redaction.cleaning import protect
 from kite_memory.sources import Source
 from kite_memory.system.sqlite import seal
 from kite_memory.text.display import age

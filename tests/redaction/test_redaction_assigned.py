@@ -196,7 +196,8 @@ def test_a_wallets_phrase_needs_no_quotes() -> None:
     words = "apple pear plum quince cherry peach fig grape melon lemon lime olive"
 
     assert redact(f"seed phrase: {words}\nTree 7") == "seed phrase: [redacted:seed-phrase]\nTree 7"
-    assert redact(f"The seed phrase: it is {words}").endswith(words)
+    assert redact(f"The seed phrase: it is {words}") == "The seed phrase: it is [redacted:seed-phrase]"
+    assert redact(f"The seed is in the shed with the {words[:30]}").endswith(words[:30])
 
 
 NO_PASSWORDS = [

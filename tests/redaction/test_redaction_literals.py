@@ -8,7 +8,7 @@ import pytest
 from kite_memory.errors import KiteError
 from kite_memory.protected import protect_file, protected_file, protected_literals, read_literals
 from kite_memory.redaction import redact
-from kite_memory.redaction.literals import Literals, literal, protect
+from kite_memory.redaction.cleaning import Literals, literal, protect
 from kite_memory.wiring.services import open_services
 from tests.app.test_app_operations import config_in
 

@@ -1,0 +1,494 @@
+"""Secrets in sentences of any wording: each word near a word about access is weighed by its form and its place.
+
+Patterns foresee a wording. Here every word that may be a password has some properties: its form, what introduces it, what follows
+it, what the line is about. ``weights.toml`` has the weight of each of them; `bench.reading.fit_weights` fits them.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from kite_memory.redaction.chance import (
+    CUES,
+    DATA,
+    JOINING,
+    LEADING,
+    Oddness,
+    Span,
+    TextWords,
+    capitals,
+    chosen,
+    digits,
+    letters,
+    monotonous,
+    oddness,
+    ordinary,
+    signs,
+    smalls,
+    stands_in,
+    turns,
+)
+from kite_memory.redaction.cleaning import bare
+from kite_memory.redaction.tokens import IDS
+
+_WEIGHTS = tomllib.loads(Path(__file__).with_name("weights.toml").read_text(encoding="utf-8"))
+WEIGHTS: dict[str, float] = _WEIGHTS["weights"]
+THRESHOLD: float = _WEIGHTS["threshold"]
+_LINKS: dict[bytes, str] = {bare(word): kind for kind, words in DATA["links"].items() for word in words.split()}
+_INTRODUCING = {**dict.fromkeys(LEADING, "is"), **dict.fromkeys(JOINING, "and"), **_LINKS}
+_SKIPPED = frozenset(word for word, kind in _LINKS.items() if kind == "skipped")
+"""Words between what introduces a value and the value: "is still X"."""
+
+_AFTER: dict[bytes, str] = {bare(word): kind for kind, words in DATA["after"].items() for word in words.split()}
+_SPEECH = frozenset(bare(word) for word in DATA["words"]["speech"].split())
+"""Words of a person who speaks to somebody, which documents and code lack."""
+_COMMON = frozenset(
+    word
+    for line in Path(__file__).with_name("common.txt").read_bytes().splitlines()
+    if not line.startswith(b"#")
+    for word in line.split()
+)
+"""Words of programs and their documentation, which people seldom choose as a password alone."""
+_REACH = 240
+_MOST_CODE = 6
+_NOT_CODE = bytes(code for code in range(256) if code not in b"{}();<>=\\$[]|")
+_WORD = re.compile(rb"[^\s]{2,80}+")
+_OPENING = b"(\"'`*?[,<"
+_CLOSING = b"\"'`,;:.)]}?*>"
+_QUOTES = b"\"'`?*"
+_QUOTE_SIGNS = (b'"', b"'", b"`", b"*", b"?")
+_PHRASE = re.compile(
+    rb"[\"'?] ?(?P<quoted>[A-Za-z]{2,16}(?: [a-z0-9]{1,16}| [A-Z][a-z]{1,15}){1,11}+) ?[\"'?]"
+    rb"|(?:[:=]|\b(?:is|are|was|with|e|est|es|ist|lautet))[ ](?P<plain>[a-z]{2,14}(?: [a-z]{2,14}){2,11}+)"
+    rb"(?=[ ]{0,2}(?:$|[.,;(?\-]))"
+    rb"|(?<![a-z] )(?<![A-Za-z])(?P<groups>[a-z]{4}(?: [a-z]{4}){3})(?![a-z ])"
+    rb"|(?<![0-9A-Za-z.,:\-])(?P<digits>[0-9]{3} [0-9]{3})(?![0-9A-Za-z.:\-]| [0-9])"
+)
+_SENTENCE_ENDS = re.compile(rb"[.!?][ \n]")
+_HEX = re.compile(rb"[0-9a-f]{16,128}|[0-9A-F]{16,128}")
+_GROUPS = re.compile(rb"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}+){2,8}+|[a-z0-9]{4,8}(?:-[a-z0-9]{4,8}+){1,8}+")
+_JOINED = re.compile(rb"[A-Za-z]{2,24}(?:[.\-_+&!^/][A-Za-z0-9]{1,24}+){1,7}+[!?$#%&*^]{0,3}")
+_NAME_OF_FILE = re.compile(rb".{0,80}\.(?:[a-z]{1,4}[0-9]?|local|internal|example|localhost)(?::[0-9]{1,5})?", re.DOTALL)
+_SNAKE = re.compile(rb"[a-z0-9]{1,24}(?:_[a-z0-9]{1,24}+){1,6}+")
+_NO_SECRET = re.compile(rb"[\-/\\$@~%+=<>{}\[\]&|.^].{0,80}|.{0,80}(?:://|::|\(|\)|->|=>|\[|\{|\"|<|>|=).{0,80}", re.DOTALL)
+_ADDRESS = re.compile(rb"[\w.+\-]{1,64}@[\w\-]{1,40}(?:\.[\w\-]{1,40}){1,5}")
+_SERIAL = re.compile(
+    rb"v?[0-9]{1,4}(?:[.\-:/_][0-9A-Za-z]{1,6}){1,5}|[0-9]{1,6}[A-Za-z%]{1,8}|[A-Z]{1,8}-?[0-9]{1,6}|[a-z]{1,4}[0-9]{1,3}"
+)
+_OF_CODE = re.compile(
+    rb"_.{0,64}|[a-z_]{1,24}(?:\.[a-z]{1,40}_[a-z_]{1,40}|\.[a-zA-Z]{1,40}){1}|[A-Za-z0-9]{1,40}\.[A-Z0-9_]{2,40}_[A-Z0-9_]{1,40}"
+    rb"|[a-z]{2,24}[0-9]?\.[A-Z][A-Za-z]{2,40}"
+    rb"|[A-Za-z0-9_]{0,40}[*+][0-9a-z]{0,24}|[0-9][*+].{0,64}|[A-Z]{1,12}~[0-9]{1,3}|.{0,12}#!.{0,64}|Test[A-Z].{0,64}"
+    rb"|[0-9.]{1,12}#[a-z].{0,64}|[a-z\-]{2,24}#[0-9]{1,6}|.{0,64}/.{0,40}#.{0,40}|.{0,64}-|.{0,64}[_\-]20[0-9]{2}-?[01][0-9]-?[0-3][0-9]"
+    rb"|20[0-9]{2}-[01][0-9]-.{0,64}|AAAA[A-Z].{0,64}|[0-9a-f]{6,15}|[A-Z][A-Za-z]{1,10}-[0-9](?:\.[0-9]|-[A-Z][a-z]{1,8}){1,2}"
+    rb"|#[0-9A-Fa-f]{3,8}|[^/]{0,40}/[^/]{0,40}/.{0,64}|.{0,30}\^[0-9].{0,40}|v[0-9].{0,40}\.\..{0,30}"
+    rb"|[A-Za-z]{2,10}-(?:amd|arm|x|P|RS|ES|HS)[0-9_]{2,5}"
+    rb"|[A-Z][A-Z0-9]{1,7}(?:-[A-Z0-9]{1,7}){0,2}",
+    re.DOTALL,
+)
+"""Names and numbers of code, its licences, dates and hashes."""
+_SHORTCUT = re.compile(rb"(?:ctrl|cmd|alt|shift|super|meta|option)\+.{1,24}", re.IGNORECASE)
+_CAMEL = re.compile(rb"[A-Z]?[a-z]{1,24}(?:[A-Z][a-z]{1,24}+){1,6}+")
+_PIECES = re.compile(rb"[A-Z]?[a-z]{1,24}")
+_BASE32 = re.compile(rb"[A-Z2-7]{16,64}")
+_DOTTED = re.compile(rb"[a-z]{2,24}(?:\.[a-z]{2,24}){2,4}|[A-Z]?[a-z]{2,24}(?:\.[A-Z][a-z]{2,24}){1,4}")
+_DESCRIBING = re.compile(
+    rb"[A-Za-z]{2,20}(?:-[a-z]{2,16}){0,2}-(?:driven|based|related|specific|like|free|ready|level"
+    rb"|wide|friendly|first|fire|offs|aware|only|oriented|side|time)",
+    re.IGNORECASE,
+)
+_LENGTHS_OF_HASHES = (32, 40, 64)
+_YEAR = re.compile(rb"(?:19|20)[0-9]{2}")
+_LETTERS_OF_WORD = re.compile(rb"[A-Za-z][a-z]{3,24}")
+_UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+_DOOR = re.compile(rb"[A-Z][0-9]{4,6}|[0-9]{3,6}[A-Z#*]|[#*][0-9]{3,5}")
+_SPELLED_OUT = re.compile(rb"(?:[A-Z][a-z]{1,12}+){3,8}+[!?.$0-9]{1,6}")
+
+
+_OTHER_CODE = re.compile(
+    rb"(?:zip|postal|post|exit|error|status|response|return|country|area|source|qr|op|byte|language|colou?r)[ _\-]codes?\Z"
+    rb"|(?:foreign|primary|sort)[ _\-]key\Z"
+)
+_ABOUT_HASHES = re.compile(
+    rb"\b(?:hash(?:es)?|commits?|sha[0-9]{0,3}|checksum|digest|fingerprint|md5|uuid|branch|revision|refs|objects?|blob|head)\b"
+)
+
+
+_IN_NAMES = frozenset((*(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz0123456789_="), b"./"))
+"""Beside one of these, a word is a part of a name."""
+_IMPORTS = re.compile(
+    rb"[ \t]{0,40}(?:from [\w.]{1,120} import |import [\w.{*\"' ]|export |#include|package [\w.]{1,80};?$|using [\w.]{1,80};)"
+)
+_TELLING = re.compile(rb"[0-9!#$%^&*+~]|[a-z][A-Z]|[A-Za-z][_.\-][A-Za-z]")
+
+
+class _Cue(NamedTuple):
+    start: int
+    end: int
+    kind: str
+
+
+class _Line(NamedTuple):
+    """A line about access, with the one before it where that asks or announces."""
+
+    begin: int
+    end: int
+    cues: tuple[_Cue, ...]
+    language: str
+    """That of a word for a password in it, if it is not English."""
+
+
+@lru_cache(maxsize=1 << 14)
+def form_of(word: bytes, language: str = "") -> str:
+    """Return what kind of text the word is; empty if it is a word, a name or a number of some other kind."""
+    if (
+        len(word) < 4
+        or len(word) > 64
+        or _NO_SECRET.fullmatch(word)
+        or _ADDRESS.fullmatch(word)
+        or _UUID.fullmatch(word)
+        or IDS.match(word)
+    ):
+        return ""
+    if word.isdigit():
+        return "digits" if len(word) <= 8 and not _YEAR.fullmatch(word) else ""
+    if _OF_CODE.fullmatch(word) or _SHORTCUT.fullmatch(word):
+        return "door" if _DOOR.fullmatch(word) else ""
+    if _DOOR.fullmatch(word):
+        return "door"
+    if monotonous(word):
+        return ""
+    if stands_in(word, numbered=False):
+        return "stand-in" if len(word) >= 12 and _SPELLED_OUT.fullmatch(word) else ""
+    if word.isalpha():
+        if word.islower():
+            return "" if ordinary(word, language) else "common word" if word in _COMMON else "word"
+        if word.isupper():
+            return ""
+        if word[1:].islower():
+            return "" if ordinary(word, language) else "common word" if word.lower() in _COMMON else "name"
+    odd = oddness(word)
+    if odd is Oddness.CLEAR:
+        return "clear"
+    if odd is Oddness.MIXED:
+        return "mixed"
+    if _HEX.fullmatch(word):
+        return "hex" if digits(word) >= 3 and letters(word) >= 3 else ""
+    if _SERIAL.fullmatch(word) or b"," in word or b":" in word:
+        return ""
+    if _DOTTED.fullmatch(word):
+        return "dotted" if not _COMMON.issuperset(word.lower().split(b".")) else ""
+    if _NAME_OF_FILE.fullmatch(word):
+        return ""
+    if len(word) >= 12 and digits(word) >= 2 and turns(word) * 3 >= len(word):
+        return "random"
+    if _GROUPS.fullmatch(word) and digits(word) >= 2:
+        return "groups"
+    if _SNAKE.fullmatch(word):
+        return "snake"
+    if _DESCRIBING.fullmatch(word):
+        return ""
+    if _BASE32.fullmatch(word) and digits(word):
+        return "random"
+    if _CAMEL.fullmatch(word):
+        pieces = _PIECES.findall(word)
+        return "" if all(len(piece) < 4 or piece.lower() in _COMMON for piece in pieces) else "camel"
+    if odd is Oddness.COMPOUND:
+        return "compound"
+    if _JOINED.fullmatch(word):
+        return "joined" if not ordinary(word) else ""
+    return "chosen" if chosen(word) else ""
+
+
+def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, int, bool, str]], spans: list[Span]) -> None:
+    """Find secrets in lines about access. ``labels`` are where the words for a password are."""
+    spans.extend((start, end, "seed-phrase") for start, end in _seed_phrases(raw, small, words.each))
+    for line in lines(raw, small, words, labels):
+        for start, end, properties in candidates(raw, small, line):
+            if weight(properties) >= THRESHOLD:
+                spans.append((start, end, "password"))
+
+
+_OF_WALLETS = frozenset(b"seed mnemonic wallet recovery".split())
+_SEED_PHRASE = re.compile(rb"(?<![A-Za-z\-])[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}(?![a-z])){11,39}+")
+_IN_NO_WALLET = frozenset(
+    b"the and for that this with from are was not have has can will but its into when then than they them been our your you".split()
+)
+"""Words that a wallet's phrase has none of, and nearly every sentence has."""
+_FEWEST_WORDS = 12
+_REACH_OF_WALLETS = 480
+_LETTERS = re.compile(rb"[a-z]{1,16}")
+
+
+def _seed_phrases(raw: bytes, small: bytes, words: frozenset[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield runs of words behind a word for a wallet's phrase."""
+    for name in words & _OF_WALLETS:
+        at = small.find(name)
+        while at >= 0:
+            if run := _SEED_PHRASE.search(raw, at + len(name), at + _REACH_OF_WALLETS):
+                start, end, count = run.start(), run.start(), 0
+                for word in _LETTERS.finditer(raw, *run.span()):
+                    if word[0] not in _IN_NO_WALLET:
+                        end, count = word.end(), count + 1
+                    elif count >= _FEWEST_WORDS:
+                        break
+                    else:
+                        start, count = word.end() + 1, 0
+                if count >= _FEWEST_WORDS:
+                    yield start, end
+            at = small.find(name, at + _REACH_OF_WALLETS)
+
+
+def weight(properties: list[str]) -> float:
+    return sum(map(WEIGHTS.get, properties, [0.0] * len(properties)))
+
+
+def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, int, bool, str]]) -> Iterator[_Line]:
+    """Yield the lines of a text that are about access, if they read like sentences."""
+    cues = [_Cue(start, end, "weak" if weak else "label") for start, end, weak, _ in labels]
+    for word in words.each & CUES.keys():
+        kind = CUES[word]
+        at = small.find(word)
+        while at >= 0:
+            end = at + len(word)
+            alone = small[at - 1 : at] not in _IN_NAMES and small[end : end + 1] not in _IN_NAMES
+            if alone and (kind not in ("code", "key") or not _OTHER_CODE.search(small, max(0, at - 9), end)):
+                cues.append(_Cue(at, end, kind))
+            at = small.find(word, end)
+    cues.sort()
+    at = 0
+    while at < len(cues):
+        begin, end = _bounds(raw, cues[at].start)
+        last = at
+        while last < len(cues) and cues[last].start < end:
+            last += 1
+        line = raw[begin:end]
+        here = cues[at:last]
+        telling = any(cue.kind != "access" for cue in here) or _TELLING.search(line)
+        if telling and not _IMPORTS.match(line) and len(line.translate(None, _NOT_CODE)) <= _MOST_CODE and b" " in line:
+            language = next((name for start, _, _, name in labels if name and begin <= start < end), "")
+            yield _Line(begin, end, tuple(here), language)
+        at = last
+
+
+def _bounds(raw: bytes, at: int) -> tuple[int, int]:
+    """Return where the line around a place begins and ends, with the next line where this one announces it."""
+    begin = max(raw.rfind(b"\n", max(0, at - _REACH), at) + 1, at - _REACH, 0)
+    if begin and raw[begin - 1] not in b" \n" and (blank := raw.find(b" ", begin, at)) >= 0:
+        begin = blank + 1
+    end = raw.find(b"\n", at, at + _REACH)
+    if end < 0:
+        return begin, min(len(raw), at + _REACH)
+    if raw[begin:end].rstrip()[-1:] in (b"?", b":", b'"') and (following := raw.find(b"\n", end + 1, end + _REACH)) != end + 1:
+        end = following if following >= 0 else min(len(raw), end + _REACH)
+    return begin, end
+
+
+def candidates(raw: bytes, small: bytes, line: _Line) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield the words of a line that may be secrets, with their properties."""
+    said = [found.span() for found in _WORD.finditer(raw, line.begin, line.end)]
+    kinds = {cue.kind for cue in line.cues}
+    found = [*_words(raw, small, line, said, kinds), *_phrases(raw, small, line, said)]
+    if not found:
+        return
+    about = _about(raw, small, line, said, kinds)
+    mixtures = [mixture(raw[each.start : each.end]) for each in found]
+    for each, mixed in zip(found, mixtures, strict=True):
+        place = (
+            "oddest"
+            if mixed == max(mixtures) and mixtures.count(mixed) == 1
+            else "as odd"
+            if mixed == max(mixtures)
+            else "less odd"
+        )
+        yield each.start, each.end, [*about, *_properties(raw, small, line, each, kinds, mixed, place)]
+
+
+class _Candidate(NamedTuple):
+    start: int
+    end: int
+    last: int
+    """Where its word ends, with the signs behind it."""
+    form: str
+    link: str
+
+
+def mixture(word: bytes) -> int:
+    """Return how many kinds of characters the word has: small letters, capitals, digits, signs, and signs that join words."""
+    inner = word.strip(b"!.")
+    joints = len(inner) - len(inner.translate(None, b".-_/ "))
+    return (
+        (smalls(word) > 0)
+        + (capitals(word[1:]) > 0 or (capitals(word) > 0 and joints > 0))
+        + (digits(word) > 0)
+        + (signs(word) > 0)
+        + (joints > 0)
+    )
+
+
+def _about(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], kinds: set[str]) -> list[str]:
+    """Return the properties of a line."""
+    access = len({small[cue.start : cue.end] for cue in line.cues if cue.kind == "access"})
+    spoken = sum(small[first:last].strip(_OPENING + _CLOSING) in _SPEECH for first, last in said)
+    code = len(raw[line.begin : line.end].translate(None, _NOT_CODE))
+    return [
+        *(f"about {kind}" for kind in sorted(kinds)),
+        f"access {min(access, 3)}",
+        f"code {min(4, code)}",
+        f"speech {min(spoken, 3)}",
+        *(["short line"] if len(said) < 6 else []),
+        *(["about hashes"] if _ABOUT_HASHES.search(small, line.begin, line.end) else []),
+        *(["heading"] if raw[line.begin : line.begin + 1] in (b"#", b"|", b"/", b"-", b" ") else []),
+    ]
+
+
+def _words(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], kinds: set[str]) -> Iterator[_Candidate]:
+    hashes = _ABOUT_HASHES.search(small, line.begin, line.end) is not None
+    for number, (first, last) in enumerate(said):
+        start = first + last - first - len(raw[first:last].lstrip(_OPENING))
+        word = raw[start:last].rstrip(_CLOSING)
+        kind = form_of(word, line.language)
+        if not kind:
+            continue
+        end = start + len(word)
+        link = _link(raw, small, said, number, start)
+        group = _GROUPS_OF_LOOKS.get(kind, "phrase")
+        if link == "id" or raw.startswith(b"```", first):
+            continue
+        if (group == "plain" and link in ("other", "start")) or (group in ("plain", "made") and link == "setting"):
+            continue
+        unannounced = kind in ("digits", "door") and kinds.isdisjoint(("code", "label"))
+        if unannounced and (len(word) < 6 or link not in ("is", "with")):
+            continue
+        if kind == "hex" and len(word) in _LENGTHS_OF_HASHES and (hashes or kinds.isdisjoint(("key", "weak", "label"))):
+            continue
+        if any(cue.start < end and cue.end > start for cue in line.cues if cue.kind != "access"):
+            continue
+        yield _Candidate(start, end, last, kind, link)
+
+
+def _phrases(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]]) -> Iterator[_Candidate]:
+    for found in _PHRASE.finditer(raw, line.begin, line.end):
+        group = found.lastgroup or "plain"
+        start, end = found.span(group)
+        words = raw[start:end].split()
+        if group == "quoted" and (len(words) < 3 or all(map(ordinary, words))):
+            continue
+        if group == "plain" and (sum(not ordinary(word) for word in words) < 2 or (line.language and raw[start - 2] not in b":=")):
+            continue
+        number = sum(first < start for first, _ in said)
+        yield _Candidate(start, end, end, f"phrase {group}", _link(raw, small, said, number, start))
+
+
+def _link(raw: bytes, small: bytes, said: list[tuple[int, int]], number: int, start: int) -> str:
+    """Return what introduces a word: the sign or the word before it."""
+    if not number:
+        return "start"
+    first, last = said[number - 1]
+    while number > 1 and small[first:last].strip(_QUOTES) in _SKIPPED:
+        number -= 1
+        first, last = said[number - 1]
+    word = small[first:last]
+    if _INTRODUCING.get(word.rstrip(b":")) == "id":
+        return "id"
+    if word[-1:] in b":=" and (b"_" in word or b'"' in word):
+        return "setting"
+    if word[-1:] in b":=" or word in (b"->", b"=>", b"-", b"|", b"--", b"?"):
+        return "sign"
+    if word in (b"/", b"+"):
+        return "slash"
+    if raw[start - 1 : start] == b"(":
+        return "bracket"
+    if word[-1:] in b",;":
+        return "comma"
+    if word[-1:] in b".!?)":
+        return "stop"
+    word = word.strip(_OPENING + _CLOSING)
+    if link := _INTRODUCING.get(word):
+        return link
+    if word.endswith(b"'s"):
+        return "is" if word in (b"it's", b"that's", b"password's", b"here's", b"what's") else "owner"
+    return "label" if CUES.get(word, "") not in ("", "access") else "other"
+
+
+_GROUPS_OF_LOOKS = {
+    **dict.fromkeys(("clear", "mixed", "random", "hex", "groups", "chosen"), "strong"),
+    **dict.fromkeys(("compound", "joined", "snake", "camel", "dotted", "stand-in"), "made"),
+    **dict.fromkeys(("word", "name", "common word"), "plain"),
+    **dict.fromkeys(("digits", "door"), "digits"),
+}
+
+
+def _properties(raw: bytes, small: bytes, line: _Line, each: _Candidate, kinds: set[str], mixed: int, place: str) -> Iterator[str]:
+    start, end, last, kind, link = each
+    word = raw[start:end]
+    group = _GROUPS_OF_LOOKS.get(kind, "phrase")
+    best = next((name for name in ("label", "key", "code", "weak", "access") if name in kinds), "")
+    yield f"form {kind}"
+    yield f"link {link}"
+    yield f"{group} {place}"
+    yield f"{group} link {link}"
+    yield f"mixture {mixed}"
+    yield f"mixture {mixed} {best}"
+    yield f"mixture {mixed} link {link}"
+    yield f"{best} form {kind}"
+    yield f"{best} link {link}"
+    yield f"{best} {group} link {link}"
+    for name in ("label", "key", "code", "weak", "access"):
+        near = [cue for cue in line.cues if cue.kind == name and not (cue.start < end and cue.end > start)]
+        before = [cue for cue in near if cue.end <= start]
+        if before:
+            between = raw[before[-1].end : start]
+            gap = between.count(b" ")
+            apart = "far" if gap > 8 else "near" if gap > 2 else "next"
+            yield f"{name} {apart} before"
+            yield f"{name} {apart} {group}"
+            if _SENTENCE_ENDS.search(between):
+                yield f"{name} in an earlier sentence"
+            elif b"," in between:
+                yield f"{name} in an earlier clause"
+        elif near:
+            gap = raw[end : near[0].start].count(b" ")
+            yield f"{name} {'far' if gap > 8 else 'near' if gap > 3 else 'next'} after"
+    if raw[start - 1 : start] in _QUOTE_SIGNS and raw[end : end + 1] in _QUOTE_SIGNS:
+        yield "quoted"
+        yield f"quoted {group}"
+    after = _after(raw, small, end, last)
+    yield f"after {after}"
+    yield f"after {after} link {link}"
+    yield f"after {after} {group}"
+    if signs(word.strip(b"!")):
+        yield "signs within"
+    if digits(word) and digits(word[-2:]) == 2:
+        yield f"ends with digits {group}"
+    if word.endswith(b"!"):
+        yield "ends with a sign"
+    if capitals(word) and smalls(word):
+        yield f"both cases {group}"
+    yield f"{'short' if len(word) < 6 else 'long' if len(word) >= 12 else 'middle'} {group}"
+    if group in ("strong", "made"):
+        yield f"joined by {'dot' if b'.' in word else 'underscore' if b'_' in word else 'dash' if b'-' in word else 'nothing'}"
+        known = [piece.lower() in _COMMON or ordinary(piece) for piece in _LETTERS_OF_WORD.findall(word)]
+        yield f"{min(2, known.count(False))} rare words {group}"
+    if group == "phrase":
+        words = word.split()
+        yield f"{kind} of {min(12, len(words))}"
+        yield f"{min(3, sum(len(each) < 4 or each in _COMMON or ordinary(each) for each in words))} ordinary words"
+
+
+def _after(raw: bytes, small: bytes, end: int, last: int) -> str:
+    """Return what follows a word: a sign, the end of its line, or a word."""
+    sign = raw[end:last].strip(_QUOTES)[:1]
+    if sign in (b",", b";"):
+        return "comma"
+    if sign in (b".", b")"):
+        return "stop"
+    following = small[last : last + 24].split(None, 1)
+    if not following or raw[last : last + 1] in (b"\n", b""):
+        return "end"
+    return _AFTER.get(following[0].strip(_QUOTES + b",."), "other")
