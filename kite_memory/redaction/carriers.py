@@ -463,6 +463,8 @@ def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[S
 
     ``last`` is the table found before, in whose rows no other begins; the current last one is returned.
     """
+    if raw[start:end].lower() in (b"login", b"logins"):
+        return last  # a column of names
     before, behind = raw[max(0, start - 40) : start].rstrip(_CELL_SIGNS)[-1:], raw[end : end + 40].lstrip(_CELL_SIGNS)[:1]
     tab = b"\t" in (raw[start - 1 : start], raw[end : end + 1])
     if not tab and before not in (b",", b";", b"|", b"\n", b"") and behind not in (b",", b";", b"|"):

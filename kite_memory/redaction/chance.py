@@ -323,7 +323,7 @@ _STAND_IN_WORDS = frozenset(
     scrubbed censored stripped omitted secure super very strong real actual correct wrong bad good invalid valid expired null
     nil none nan true false yes undefined unset empty blank missing required optional default unknown all string str text
     bytes number int integer float bool boolean object array list dict map varchar char uuid type secret secrets token tokens
-    password passwords passwort passwd passphrase pass pwd key keys apikey api credential credentials auth authorization
+    password passwords passwort passwd passphrase pass pwd pw key keys apikey api credential credentials auth authorization
     authentication bearer basic oauth jwt cookie user username users usr admin root login email name value data input output
     access refresh session client server service public private development production staging prod dev local localhost env
     environment config vault keychain keyring prompt stdin auto manual random pat id app application account field fields

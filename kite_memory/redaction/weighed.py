@@ -42,6 +42,8 @@ _INTRODUCING = {**dict.fromkeys(LEADING, "is"), **dict.fromkeys(JOINING, "and"),
 _SKIPPED = frozenset(word for word, kind in _LINKS.items() if kind == "skipped")
 """Words between what introduces a value and the value: "is still X"."""
 
+_NAMED_BY = frozenset(bare(word) for word in DATA["words"]["named"].split())
+"""What has a name rather than a password: "user X", "the login is X"."""
 _AFTER: dict[bytes, str] = {bare(word): kind for kind, words in DATA["after"].items() for word in words.split()}
 _SPEECH = frozenset(bare(word) for word in DATA["words"]["speech"].split())
 """Words of a person who speaks to somebody, which documents and code lack."""
@@ -59,13 +61,21 @@ _WORD = re.compile(rb"[^\s]{2,80}+")
 _OPENING = b"(\"'`*?[,<"
 _CLOSING = b"\"'`,;:.)]}?*>"
 _QUOTES = b"\"'`?*"
+_ARTICLES = (b"the ", b" a ", b"an ", b"das ", b"der ", b"die ", b"le ", b"la ", b"el ", b"il ")
 _QUOTE_SIGNS = (b'"', b"'", b"`", b"*", b"?")
+_SPELLED_WORD = (
+    rb"(?:[Zz]ero|[Oo]ne|[Tt]wo|[Tt]hree|[Ff]our|[Ff]ive|[Ss]ix|[Ss]even|[Ee]ight|[Nn]ine(?:r)?|[Aa]lfa|[Aa]lpha|[Bb]ravo|[Cc]harlie"
+    rb"|[Dd]elta|[Ee]cho|[Ff]oxtrot|[Gg]olf|[Hh]otel|[Ii]ndia|[Jj]uliett?|[Kk]ilo|[Ll]ima|[Mm]ike|[Nn]ovember|[Oo]scar|[Pp]apa"
+    rb"|[Qq]uebec|[Rr]omeo|[Ss]ierra|[Tt]ango|[Uu]niform|[Vv]ictor|[Ww]hiskey|[Xx]-?ray|[Yy]ankee|[Zz]ulu|[Dd]ash|[Uu]nderscore)"
+)
+"""A digit, or a letter as it is spelled on the telephone."""
 _PHRASE = re.compile(
     rb"[\"'?] ?(?P<quoted>[A-Za-z]{2,16}(?: [a-z0-9]{1,16}| [A-Z][a-z]{1,15}){1,11}+) ?[\"'?]"
-    rb"|(?:[:=]|\b(?:is|are|was|with|e|est|es|ist|lautet))[ ](?P<plain>[a-z]{2,14}(?: [a-z]{2,14}){2,11}+)"
+    rb"|(?:[:=]|\b(?:is|are|was|with|e|est|es|ist|lautet))[ ](?P<plain>[a-z]{2,14}(?: [a-z]{2,14}){2,11}+(?: [0-9]{1,4})?)"
     rb"(?=[ ]{0,2}(?:$|[.,;(?\-]))"
+    rb"|(?<![A-Za-z\-])(?P<spelled>" + _SPELLED_WORD + rb"(?:[ ,\-]{1,2}" + _SPELLED_WORD + rb"(?![a-z])){3,40}+)"
     rb"|(?<![a-z] )(?<![A-Za-z])(?P<groups>[a-z]{4}(?: [a-z]{4}){3})(?![a-z ])"
-    rb"|(?<![0-9A-Za-z.,:\-])(?P<digits>[0-9]{3} [0-9]{3})(?![0-9A-Za-z.:\-]| [0-9])"
+    rb"|(?<![0-9A-Za-z.,:\-])(?P<digits>[0-9]{3} [0-9]{3}|[0-9]{2}(?: [0-9]{2}){2,3}+)(?![0-9A-Za-z.:\-]| [0-9])"
 )
 _SENTENCE_ENDS = re.compile(rb"[.!?][ \n]")
 _HEX = re.compile(rb"[0-9a-f]{16,128}|[0-9A-F]{16,128}")
@@ -79,7 +89,7 @@ _SERIAL = re.compile(
     rb"v?[0-9]{1,4}(?:[.\-:/_][0-9A-Za-z]{1,6}){1,5}|[0-9]{1,6}[A-Za-z%]{1,8}|[A-Z]{1,8}-?[0-9]{1,6}|[a-z]{1,4}[0-9]{1,3}"
 )
 _OF_CODE = re.compile(
-    rb"_.{0,64}|[a-z_]{1,24}(?:\.[a-z]{1,40}_[a-z_]{1,40}|\.[a-zA-Z]{1,40}){1}|[A-Za-z0-9]{1,40}\.[A-Z0-9_]{2,40}_[A-Z0-9_]{1,40}"
+    rb"_.{0,64}|[Aa]rgon2[a-z]{0,2}|[a-z_]{1,24}(?:\.[a-z]{1,40}_[a-z_]{1,40}|\.[a-zA-Z]{1,40}){1}|[A-Za-z0-9]{1,40}\.[A-Z0-9_]{2,40}_[A-Z0-9_]{1,40}"
     rb"|[a-z]{2,24}[0-9]?\.[A-Z][A-Za-z]{2,40}"
     rb"|[A-Za-z0-9_]{0,40}[*+][0-9a-z]{0,24}|[0-9][*+].{0,64}|[A-Z]{1,12}~[0-9]{1,3}|.{0,12}#!.{0,64}|Test[A-Z].{0,64}"
     rb"|[0-9.]{1,12}#[a-z].{0,64}|[a-z\-]{2,24}#[0-9]{1,6}|.{0,64}/.{0,40}#.{0,40}|.{0,64}-|.{0,64}[_\-]20[0-9]{2}-?[01][0-9]-?[0-3][0-9]"
@@ -94,7 +104,7 @@ _SHORTCUT = re.compile(rb"(?:ctrl|cmd|alt|shift|super|meta|option)\+.{1,24}", re
 _CAMEL = re.compile(rb"[A-Z]?[a-z]{1,24}(?:[A-Z][a-z]{1,24}+){1,6}+")
 _PIECES = re.compile(rb"[A-Z]?[a-z]{1,24}")
 _BASE32 = re.compile(rb"[A-Z2-7]{16,64}")
-_DOTTED = re.compile(rb"[a-z]{2,24}(?:\.[a-z]{2,24}){2,4}|[A-Z]?[a-z]{2,24}(?:\.[A-Z][a-z]{2,24}){1,4}")
+_DOTTED = re.compile(rb"[a-z]{2,24}(?:\.[a-z]{1,24}){2,6}|[A-Z]?[a-z]{2,24}(?:\.[A-Z][a-z]{2,24}){1,4}")
 _DESCRIBING = re.compile(
     rb"[A-Za-z]{2,20}(?:-[a-z]{2,16}){0,2}-(?:driven|based|related|specific|like|free|ready|level"
     rb"|wide|friendly|first|fire|offs|aware|only|oriented|side|time)",
@@ -106,6 +116,11 @@ _LETTERS_OF_WORD = re.compile(rb"[A-Za-z][a-z]{3,24}")
 _UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
+_DIAL = re.compile(rb"[0-9]{1,2}(?:[\-/][0-9]{1,2}){2,3}")
+"""What opens a lock with a dial."""
+_ISSUED = re.compile(rb"(?=[A-Z0-9]{0,4}(?:[A-Z][0-9]|[0-9][A-Z]))[A-Z0-9]{3,5}-[A-Z0-9]{3,5}")
+"""A code as services send it."""
+_DIALS = frozenset(b"combo combos combination combinations".split())
 _DOOR = re.compile(rb"[A-Z][0-9]{4,6}|[0-9]{3,6}[A-Z#*]|[#*][0-9]{3,5}")
 _SPELLED_OUT = re.compile(rb"(?:[A-Z][a-z]{1,12}+){3,8}+[!?.$0-9]{1,6}")
 
@@ -155,6 +170,10 @@ def form_of(word: bytes, language: str = "") -> str:
         or IDS.match(word)
     ):
         return ""
+    if _DIAL.fullmatch(word):
+        return "dial"
+    if _ISSUED.fullmatch(word) and digits(word) >= 2 and letters(word) >= 2:
+        return "groups"
     if word.isdigit():
         return "digits" if len(word) <= 8 and not _YEAR.fullmatch(word) else ""
     if _OF_CODE.fullmatch(word) or _SHORTCUT.fullmatch(word):
@@ -284,7 +303,10 @@ def _bounds(raw: bytes, at: int) -> tuple[int, int]:
     end = raw.find(b"\n", at, at + _REACH)
     if end < 0:
         return begin, min(len(raw), at + _REACH)
-    if raw[begin:end].rstrip()[-1:] in (b"?", b":", b'"') and (following := raw.find(b"\n", end + 1, end + _REACH)) != end + 1:
+    if raw[begin:end].rstrip()[-1:] in (b"?", b":", b'"'):
+        following = raw.find(b"\n", end + 1, end + _REACH)
+        if following == end + 1:
+            following = raw.find(b"\n", end + 2, end + _REACH)
         end = following if following >= 0 else min(len(raw), end + _REACH)
     return begin, end
 
@@ -367,7 +389,9 @@ def _words(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], k
             continue
         if kind == "hex" and len(word) in _LENGTHS_OF_HASHES and (hashes or kinds.isdisjoint(("key", "weak", "label"))):
             continue
-        if any(cue.start < end and cue.end > start for cue in line.cues if cue.kind != "access"):
+        if any(cue.start < end and cue.end > start for cue in line.cues if cue.kind != "access") and kind not in ("clear", "mixed"):
+            continue
+        if kind == "dial" and not any(small[cue.start : cue.end] in _DIALS for cue in line.cues):
             continue
         yield _Candidate(start, end, last, kind, link)
 
@@ -378,6 +402,8 @@ def _phrases(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]])
         start, end = found.span(group)
         words = raw[start:end].split()
         if group == "quoted" and (len(words) < 3 or all(map(ordinary, words))):
+            continue
+        if any(cue.start < end and cue.end > start for cue in line.cues if cue.kind != "access"):
             continue
         if group == "plain" and (sum(not ordinary(word) for word in words) < 2 or (line.language and raw[start - 2] not in b":=")):
             continue
@@ -409,8 +435,11 @@ def _link(raw: bytes, small: bytes, said: list[tuple[int, int]], number: int, st
     if word[-1:] in b".!?)":
         return "stop"
     word = word.strip(_OPENING + _CLOSING)
+    if word in _NAMED_BY:
+        return "user"
     if link := _INTRODUCING.get(word):
-        return link
+        before = small[slice(*said[number - 2])].strip(_OPENING + _CLOSING) if number > 1 else b""
+        return "user" if link == "is" and before in _NAMED_BY else link
     if word.endswith(b"'s"):
         return "is" if word in (b"it's", b"that's", b"password's", b"here's", b"what's") else "owner"
     return "label" if CUES.get(word, "") not in ("", "access") else "other"
@@ -420,7 +449,7 @@ _GROUPS_OF_LOOKS = {
     **dict.fromkeys(("clear", "mixed", "random", "hex", "groups", "chosen"), "strong"),
     **dict.fromkeys(("compound", "joined", "snake", "camel", "dotted", "stand-in"), "made"),
     **dict.fromkeys(("word", "name", "common word"), "plain"),
-    **dict.fromkeys(("digits", "door"), "digits"),
+    **dict.fromkeys(("digits", "door", "dial"), "digits"),
 }
 
 
@@ -455,6 +484,8 @@ def _properties(raw: bytes, small: bytes, line: _Line, each: _Candidate, kinds: 
         elif near:
             gap = raw[end : near[0].start].count(b" ")
             yield f"{name} {'far' if gap > 8 else 'near' if gap > 3 else 'next'} after"
+    if small[max(0, start - 4) : start] in _ARTICLES or small[max(0, start - 3) : start] in _ARTICLES:
+        yield f"article {group}"
     if raw[start - 1 : start] in _QUOTE_SIGNS and raw[end : end + 1] in _QUOTE_SIGNS:
         yield "quoted"
         yield f"quoted {group}"
