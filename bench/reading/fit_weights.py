@@ -22,7 +22,7 @@ from random import Random
 import numpy as np
 
 from bench.reading.redaction import texts
-from kite_memory.redaction import weighed
+from kite_memory.redaction import redact, weighed
 from kite_memory.redaction.chance import words_of
 from kite_memory.redaction.cleaning import bare, clean
 from kite_memory.redaction.spoken import labels_of
@@ -153,11 +153,12 @@ def left_out(every: Sequence[Case], clean_ones: Clean) -> None:
         held = [case for case in every if case.group.startswith(name)]
         model = fitted(learned([case for case in every if not case.group.startswith(name)]), clean_ones)
         ship(model, threshold_of(model, clean_ones))
-        told, found = Counter[str](), Counter[str]()
+        told, found, changed = Counter[str](), Counter[str](), 0
         for case in held:
             told[case.group] += bool(case.secrets)
             found[case.group] += bool(case.secrets) and not case.left()
-        print(f"{name}: {found.total()} of {told.total()} with the list left out")
+            changed += not case.secrets and redact(case.text) != case.text
+        print(f"{name}: {found.total()} of {told.total()} with the list left out, {changed} innocents changed")
         for group in filter(told.__getitem__, told):
             print(f"  {found[group]:4} of {told[group]:4}  {group}")
 

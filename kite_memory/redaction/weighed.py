@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,19 +65,37 @@ _QUOTES = b"\"'`?*"
 _ARTICLES = (b"the ", b" a ", b"an ", b"das ", b"der ", b"die ", b"le ", b"la ", b"el ", b"il ")
 _QUOTE_SIGNS = (b'"', b"'", b"`", b"*", b"?")
 _SPELLED_WORD = (
-    rb"(?:[Zz]ero|[Oo]ne|[Tt]wo|[Tt]hree|[Ff]our|[Ff]ive|[Ss]ix|[Ss]even|[Ee]ight|[Nn]ine(?:r)?|[Aa]lfa|[Aa]lpha|[Bb]ravo|[Cc]harlie"
-    rb"|[Dd]elta|[Ee]cho|[Ff]oxtrot|[Gg]olf|[Hh]otel|[Ii]ndia|[Jj]uliett?|[Kk]ilo|[Ll]ima|[Mm]ike|[Nn]ovember|[Oo]scar|[Pp]apa"
-    rb"|[Qq]uebec|[Rr]omeo|[Ss]ierra|[Tt]ango|[Uu]niform|[Vv]ictor|[Ww]hiskey|[Xx]-?ray|[Yy]ankee|[Zz]ulu|[Dd]ash|[Uu]nderscore)"
+    rb"(?i:zero|one|two|three|four|five|six|seven|eight|niner?|alfa|alpha|bravo|charlie|delta|echo|foxtrot|golf|hotel|india|juliett?"
+    rb"|kilo|lima|mike|november|oscar|papa|quebec|romeo|sierra|tango|uniform|victor|whiskey|x-?ray|yankee|zulu|dash|underscore)"
 )
 """A digit, or a letter as it is spelled on the telephone."""
-_PHRASE = re.compile(
-    rb"[\"'?] ?(?P<quoted>[A-Za-z]{2,16}(?: [a-z0-9]{1,16}| [A-Z][a-z]{1,15}){1,11}+) ?[\"'?]"
-    rb"|(?:[:=]|\b(?:is|are|was|with|e|est|es|ist|lautet))[ ](?P<plain>[a-z]{2,14}(?: [a-z]{2,14}){2,11}+(?: [0-9]{1,4})?)"
-    rb"(?=[ ]{0,2}(?:$|[.,;(?\-]))"
-    rb"|(?<![A-Za-z\-])(?P<spelled>" + _SPELLED_WORD + rb"(?:[ ,\-]{1,2}" + _SPELLED_WORD + rb"(?![a-z])){3,40}+)"
-    rb"|(?<![a-z] )(?<![A-Za-z])(?P<groups>[a-z]{4}(?: [a-z]{4}){3})(?![a-z ])"
-    rb"|(?<![0-9A-Za-z.,:\-])(?P<digits>[0-9]{3} [0-9]{3}|[0-9]{2}(?: [0-9]{2}){2,3}+)(?![0-9A-Za-z.:\-]| [0-9])"
+_SPELLED = re.compile(rb"[ ,\-](?:" + _SPELLED_WORD + rb")[ ,\-]{1,2}" + _SPELLED_WORD)
+_PHRASES = (
+    (
+        re.compile(rb"[\"'?]"),
+        re.compile(rb"[\"'?] ?(?P<quoted>[A-Za-z]{2,16}(?: [a-z0-9]{1,16}| [A-Z][a-z]{1,15}){1,11}+) ?[\"'?]"),
+    ),
+    (
+        re.compile(rb"[:=] |\b(?:is|are|was|with|e|est|es|ist|lautet) "),
+        re.compile(
+            rb"(?:[:=]|\b(?:is|are|was|with|e|est|es|ist|lautet))[ ]"
+            rb"(?P<plain>[a-z]{2,14}(?: [a-z]{2,14}){2,11}+(?: [0-9]{1,4})?)(?=[ ]{0,2}(?:$|[.,;(?\-]))"
+        ),
+    ),
+    (
+        re.compile(rb" [a-z]{4} [a-z]{4} "),
+        re.compile(rb"(?<![a-z] )(?<![A-Za-z])(?P<groups>[a-z]{4}(?: [a-z]{4}){3})(?![a-z ])"),
+    ),
+    (
+        re.compile(rb"[0-9] [0-9]"),
+        re.compile(rb"(?<![0-9A-Za-z.,:\-])(?P<digits>[0-9]{3} [0-9]{3}|[0-9]{2}(?: [0-9]{2}){2,3}+)(?![0-9A-Za-z.:\-]| [0-9])"),
+    ),
+    (
+        _SPELLED,
+        re.compile(rb"(?<![A-Za-z\-])(?P<spelled>" + _SPELLED_WORD + rb"(?:[ ,\-]{1,2}" + _SPELLED_WORD + rb"(?![a-z])){3,40}+)"),
+    ),
 )
+"""Passwords of several words or numbers, each behind what a line with one must have."""
 _SENTENCE_ENDS = re.compile(rb"[.!?][ \n]")
 _HEX = re.compile(rb"[0-9a-f]{16,128}|[0-9A-F]{16,128}")
 _GROUPS = re.compile(rb"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}+){2,8}+|[a-z0-9]{4,8}(?:-[a-z0-9]{4,8}+){1,8}+")
@@ -372,11 +391,10 @@ def _about(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], k
 def _words(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], kinds: set[str]) -> Iterator[_Candidate]:
     hashes = _ABOUT_HASHES.search(small, line.begin, line.end) is not None
     for number, (first, last) in enumerate(said):
-        start = first + last - first - len(raw[first:last].lstrip(_OPENING))
-        word = raw[start:last].rstrip(_CLOSING)
-        kind = form_of(word, line.language)
+        before, word, kind = _looks(raw[first:last], line.language)
         if not kind:
             continue
+        start = first + before
         end = start + len(word)
         link = _link(raw, small, said, number, start)
         group = _GROUPS_OF_LOOKS.get(kind, "phrase")
@@ -396,8 +414,19 @@ def _words(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], k
         yield _Candidate(start, end, last, kind, link)
 
 
+@lru_cache(maxsize=1 << 14)
+def _looks(said: bytes, language: str) -> tuple[int, bytes, str]:
+    """Return how many signs are before a word, the word without those around it, and its form."""
+    word = said.lstrip(_OPENING)
+    before = len(said) - len(word)
+    word = word.rstrip(_CLOSING)
+    return before, word, form_of(word, language)
+
+
 def _phrases(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]]) -> Iterator[_Candidate]:
-    for found in _PHRASE.finditer(raw, line.begin, line.end):
+    for found in chain.from_iterable(
+        pattern.finditer(raw, line.begin, line.end) for needed, pattern in _PHRASES if needed.search(raw, line.begin, line.end)
+    ):
         group = found.lastgroup or "plain"
         start, end = found.span(group)
         words = raw[start:end].split()
