@@ -110,6 +110,8 @@ def promise(name: bytes) -> Promise:
     if (before in _COUNTED and last in (b"token", b"tokens")) or (before in _LOOKED_UP and last in (b"key", b"keys")):
         return Promise.NONE
     if last == b"phrase":
+        if before in (b"key", b"pass"):
+            return Promise.PASSWORD
         return Promise.STRONG if before in (b"seed", b"recovery", b"mnemonic", b"secret", b"backup") else Promise.NONE
     if last in _SECRETS or last.endswith((b"secret", b"token", b"apikey", b"secretkey", b"accesskey", b"privatekey")):
         return Promise.STRONG

@@ -66,7 +66,7 @@ _TAKES_PASSWORD = {
         rb"|plink|pscp|psftp|psexec(?:64)?|cqlsh|nxc|netexec|crackmapexec|evil-winrm|ldapmodify|winexe|hydra|medusa|sqoop|clickhouse-client"
         rb"|snowsql|rdesktop|vncviewer|proxychains|smbmap|influx|arangosh|neo4j-admin|cypher-shell|beeline|ipmitool|mosquitto_(?:pub|sub)|steghide|veracrypt|elasticsearch-users|unlock-keychain)\b"
     ),
-    b"P": re.compile(rb"\b(?:(?:un)?zip|mosquitto_(?:pub|sub|rr)|ipmitool|sqlcmd|bcp|isql|osql|tsql)\b"),
+    b"P": re.compile(rb"\b(?:(?:un)?zip|mosquitto_(?:pub|sub|rr)|ipmitool|sqlcmd|bcp|isql|osql|tsql|security import)\b"),
     b"a": re.compile(rb"\bredis-(?:cli|benchmark)\b"),
     b"w": re.compile(rb"\bldap[a-z]{2,10}\b"),
     b"k": re.compile(rb"\bopenssl\b"),
@@ -134,6 +134,11 @@ _TAKES_FED = re.compile(
     rb"|\bsudo[ \t][^|\n]{0,80}?-[A-Za-z]{0,4}S\b|\bchpasswd\b|--password-stdin\b|--with-token\b|--passphrase-fd\b"
     rb"|\bsecrets? (?:put|set)\b"
 )
+_DECODING_CALL = re.compile(
+    rb"(?:FromBase64String|atob|b64decode|base64_decode|Base64\.(?:strict_)?decode(?:64)?|from_base64|Buffer\.from)\([ \t]{0,4}[bu]?"
+    rb"[\"'](?P<word>[A-Za-z0-9+/_\-]{8,400}+)={0,2}[\"']"
+)
+_DECODED_LATER = re.compile(rb"echo[ \t]{1,4}[\"']?\$\{?([A-Za-z_][A-Za-z0-9_]{0,40})\}?[\"']?[ \t]{0,4}\|[ \t]{0,4}base64[ \t]{1,4}-")
 _DECODES = re.compile(rb"(?:openssl (?:enc -)?)?base64 (?:-d|-D|--decode)|base64 -di")
 
 
@@ -223,6 +228,24 @@ def _by_position(raw: bytes, words: TextWords, spans: list[Span]) -> None:
         _of_accounts(raw, spans)
     if b"auth" in words.joined:
         _logins(raw, spans)
+    if b"ase64" in raw or b"b64" in raw or b"atob(" in raw:
+        _decoded_by_a_program(raw, spans)
+
+
+def _decoded_by_a_program(raw: bytes, spans: list[Span]) -> None:
+    """Find literals in base 64 that a program decodes to a password."""
+    for call in _DECODING_CALL.finditer(raw):
+        if oddness(decoded(call["word"])) >= Oddness.COMPOUND:
+            spans.append((*call.span("word"), "password"))
+    for later in _DECODED_LATER.finditer(raw):
+        sign = re.compile(rb"\b" + later[1] + rb"=[\"']?([A-Za-z0-9+/]{8,400}+={0,2})")
+        for value in sign.finditer(raw):
+            plain = decoded(value[1].rstrip(b"="))
+            if _holds_password(plain) or _holds_password(decoded(plain.rstrip(b"=")) if len(plain) >= _SHORTEST_ENCODED else b""):
+                spans.append((*value.span(1), "password"))
+
+
+_SHORTEST_ENCODED = 8
 
 
 def _of_accounts(raw: bytes, spans: list[Span]) -> None:
@@ -360,7 +383,8 @@ _RULE = re.compile(rb"[\s|+:=\-]{3,600}+")
 _LABELS = (
     rb"(?:[a-z0-9_.\- ]{0,40}"
     + any_of(label.stem.decode() for label in LABELS if not label.weak).encode()
-    + rb"[a-z0-9_\-]{0,12}|[a-z0-9_\-]{0,24}[_\-]pass|pass|pw|\xf1{2,12})"
+    + rb"[a-z0-9_\-]{0,12}|[a-z0-9_\-]{0,24}[_\-]pass|pass|pw|\xf1{2,12}"
+    rb"|(?:door|gate|alarm|access|safe|entry|lock|keypad)[ _\-](?:code|pin))"
 )
 _BEHIND_TAG = (
     rb":?[ \t]{0,4}</[a-z0-9]{1,8}>\s{0,40}<[a-z0-9]{1,10}[^<>]{0,120}>(?:<[a-z]{1,8}>)?[ \t]{0,4}"
@@ -418,13 +442,16 @@ def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
     for found in matches:
         start, end = found.span("value")
         end -= len(raw[start:end]) - len(raw[start:end].rstrip(b" \t"))
-        phrase = raw[start:end].count(b" ") >= 2 and b"phrase" in found[0] and not all(map(ordinary, raw[start:end].split()))
+        words = raw[start:end].split()
+        least = 3 if b"phrase" in found[0] else 2 if b"<string>" in found[0] else _CELLS
+        phrase = least <= len(words) <= _MOST_WORDS and not any(map(ordinary, words[: least - 1]))
         if phrase or states(raw[start:end]):
             spans.append((start, end, "password"))
     if b"<tr" in small and b"</tr>" in small:
         find_in_rows(raw, small, spans)
 
 
+_MOST_WORDS = 12
 _ROW = re.compile(rb"<tr\b[^<>]{0,80}>(.{0,2000}?)</tr>", re.DOTALL)
 _CELL = re.compile(rb"<t[hd]\b[^<>]{0,80}>\s{0,40}(?:<[a-z]{1,8}>)?([^<>]{0,128})")
 

@@ -91,7 +91,7 @@ _PLAIN = _ASCII.translate(None, _CONTROLS)
 _ANY_HIDDEN = lazy_regex(f"[{_HIDDEN}]")
 _LETTERS = "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u052f\u1e00-\u1fff"
 _FOLDABLE = lazy_regex(
-    f"[\uff0d\uff0f-\uff1a\uff1c-\uff1e\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff{_LETTERS}]{{1,65536}}+"
+    f"[\uff0d\uff0f-\uff1a\uff1c-\uff1e\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff\u2500-\u257f{_LETTERS}]{{1,65536}}+"
 )
 _CYRILLIC = "abvgdejziyklmnoprstufhcqwx_y_eui"
 _LOOKALIKES = {
@@ -112,6 +112,7 @@ def _folds() -> dict[int, str]:
     folded = {0x430 + at: letter for at, letter in enumerate(_CYRILLIC) if letter != "_"}
     folded |= {ord(letter): plain for letter, plain in _LOOKALIKES.items()}
     folded |= {ord("ъ"): "y", ord("ь"): "y"}
+    folded |= {code: "-" if chr(code) in "─━═" else "|" if chr(code) in "│┃║" else "+" for code in range(0x2500, 0x2580)}
     for code in (*range(0xAA, 0x530), *range(0x1E00, 0x2000)):
         small = unicodedata.normalize("NFKD", chr(code).lower())[:1]
         plain = small if "a" <= small <= "z" else folded.get(ord(small), "") if small else ""
@@ -162,7 +163,8 @@ def _folded(found: re.Match[str]) -> str:
 def bare(text: str) -> bytes:
     """Return ``text`` with one byte for each character.
 
-    Letters with a Latin equivalent (accented, Cyrillic, Greek, full-width, mathematical) become it. Labels in other scripts become
+    Letters with a Latin equivalent (accented, Cyrillic, Greek, full-width, mathematical) become it, and the lines of a table drawn
+    with box characters those of one in ASCII. Labels in other scripts become
     `LABEL`, their other letters `OTHER_LETTER`, and anything that is no letter ``?``.
     """
     if text.isascii():

@@ -155,6 +155,9 @@ _OPENING = b"(\"'`*?\xab[,"
 _CLOSING = b"\"'`,;:.)]?*"
 _DIGIT = re.compile(rb"[0-9]")
 _TELLING = re.compile(rb"[0-9!#$%^&*~+@]")
+_DIGITS_ABROAD = re.compile(rb"\xf1[\xf0?: ]{0,12}+(?P<digits>[0-9]{4,8})(?=[\xf0?\r\n]|\Z)")
+"""Digits behind a label in a script without blanks: 暗証番号は3390のまま."""
+_YEAR = re.compile(rb"(?:19|20)[0-9]{2}\Z")
 _COMPOUND = re.compile(rb"[a-z][A-Z]|[A-Za-z][\-_.][A-Za-z]|[a-z]{18}")
 _SOON = 60
 """Every value has one of these, and one that has no digit or sign is near its label."""
@@ -186,6 +189,8 @@ def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -
         find_in_markup(raw, small, spans)
         if b"insert into" in small:
             find_inserted(raw, small, spans)
+    if _OTHER in raw:
+        spans.extend((*found.span("digits"), _KIND) for found in _DIGITS_ABROAD.finditer(raw) if not _YEAR.match(found["digits"]))
     find_weighed(raw, small, words, labels, spans)
     for form in {form for word in words.each & _FORM_WORDS for form in _FORMS[word]}:
         for some in form.words[1:]:
@@ -456,7 +461,7 @@ _STATED_SIGN = (
     rb"(?:[ \t]{0,24}(?:[:=|]|->|=>|-(?=[ ])|\?{1,3}(?=[ ])|\.{3,60})(?:\*\*|__)?[ \t]{0,12}|(?:[ \t]{2,24}|\t)(?=[a-z]))"
 )
 _STATED_VALUE = (
-    rb"(?P<quote>[\"'`*]{1,3}|\?(?=[a-z]))?(?P<value>[^\s\"'`<>(){}\[\]|;,?*\xf0\xf1=]{4,64}?)(?:[\"'`*]{1,3}|\?)?"
+    rb"(?P<quote>[\"'`*]{1,3}|\?(?=[a-z]))?(?P<value>(?:[^\s\"'`<>(){}\[\]|;,?*\xf0\xf1=]|(?<=[a-z0-9])'(?=[a-z]{3})){4,64}?)(?:[\"'`*]{1,3}|\?)?"
     rb"(?P<after>[ \t]{0,3}(?:\r?(?:\n|\Z)|\||\xf0|\*/|[#;](?=[ ]))|[.,;!)](?:\s|\Z)|[ \t]{1,3}(?:for|on|until|from|and"
     rb"|but|in|at|now|btw|it|you|to|which|please|this|since|kommst|geht|rein|pra|um|zu|so|then|unless|if|when|or|not"
     rb"|and|und|aber|auf|bei|et|sur|pour|y|en|para|e|per|til|i|(?:[(\-#/?][^\r\n]))(?![a-z]))"

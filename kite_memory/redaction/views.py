@@ -36,14 +36,23 @@ _CALL = re.compile(
 _JOINTS = (
     (b"+", re.compile(rb"\+[ \t\r\n]{0,24}([\"'`])(?=[^\s\"'`])")),
     (b" . ", re.compile(rb" \. {1,2}([\"'])(?=[^\s\"'`])")),
+    (b"'.'", re.compile(rb"\.(')(?=[^\s'])")),
+    (b'"."', re.compile(rb"\.(\")(?=[^\s\"])")),
     (b" .. ", re.compile(rb" \.\. {1,2}([\"'])(?=[^\s\"'`])")),
     (b".concat(", re.compile(rb"\.concat\(([\"'])(?=[^\s\"'`])")),
     (b'}{"', re.compile(rb"\}\{([\"'])(?=[^\s\"'`])")),
     (b'" "', re.compile(rb" (\")(?=[A-Za-z0-9_\-])")),
     (b"' '", re.compile(rb" (')(?=[A-Za-z0-9_\-])")),
     (b"\\\n", re.compile(rb" \\\n[ \t]{0,40}([\"'])(?=[^\s\"'])")),
+    (b'"\n', re.compile(rb"\n[ \t]{1,40}(\")(?=[^\s\"]{1,40}\")")),
 )
 """Where a literal begins that continues the one before."""
+_SHELL_WORD = re.compile(
+    rb"=(?P<word>(?:\"[^\"\s$`\\]{1,40}\"|'[^'\s]{1,40}'){2,16}+[\w!%+.\-]{0,24}|[\w!%+.\-]{1,24}(?:\"[^\"\s$`\\]{1,40}\"|'[^'\s]{1,40}'){1,16}+)"
+    rb"(?=[\s;&|)]|\Z)"
+)
+_CLOSED_AND_OPENED = (b'""', b"''", b"\"'", b"'\"")
+_CUT_IN_A_WORD = re.compile(rb"(?<=[A-Za-z0-9_])\\\n[ \t]{0,24}(?=[A-Za-z0-9_\-.])")
 _OPENED = (b'${"', b"${'")
 _WITHIN = re.compile(rb"\$\{[\"']|[\"']\}(?<=[A-Za-z0-9_\-]..)")
 
@@ -55,6 +64,11 @@ def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
         return edits
     if b"${" in raw and any(sign in raw for sign in _OPENED):
         edits += ((found.start(), found.end(), b"") for found in _WITHIN.finditer(raw))
+    if b"=" in raw and any(sign in raw for sign in _CLOSED_AND_OPENED):
+        edits += (
+            (found.start("word"), found.end("word"), b'"%b"' % found["word"].translate(None, b"\"'"))
+            for found in _SHELL_WORD.finditer(raw)
+        )
     for sign, joint in _JOINTS:
         if sign not in raw:
             continue
@@ -83,9 +97,19 @@ _JOINED = (
 _LITERAL = re.compile(rb"\"([^\"]{0,80})\"|'([^']{0,80})'")
 
 
-_SINGLE = re.compile(rb"[\[{(]\s{0,8}(?:'[^'\\\r\n]'\s{0,4},\s{0,4}){3,64}+'[^'\\\r\n]'\s{0,4}[\]})](?!\.join|\))")
+_SINGLE = re.compile(
+    rb"[\[{(]\s{0,8}(?:'[^'\\\r\n]'\s{0,4},\s{0,4}){3,64}+(?:'[^'\\\r\n]'|'\\0'|0)\s{0,4}[\]})](?!\.join|\))"
+)
 _SINGLE_LETTER = re.compile(rb"'([^'])'")
-_CHARACTERS = re.compile(rb"chr\(([0-9]{2,3})\)(?:\s{0,4}[+.&]{1,2}\s{0,4}chr\([0-9]{2,3}\)){3,256}+", re.IGNORECASE)
+_CHARACTERS = re.compile(
+    rb"chr\([0-9]{2,3}\)(?:\s{0,4}[+.&|]{1,2}\s{0,4}chr\([0-9]{2,3}\)){3,256}+"
+    rb"|\[char\][0-9]{2,3}(?:\s{0,4}\+\s{0,4}\[char\][0-9]{2,3}){3,256}+",
+    re.IGNORECASE,
+)
+_BACKWARDS = re.compile(
+    rb"([\"'])(?P<word>[^\"'\\\s]{6,80}+)\1(?:\.split\((?:\"\"|'')\)\.reverse\(\)\.join\((?:\"\"|'')\)|\[::-1\]|\.reverse\b(?!\())"
+)
+_OF_CHARACTERS = (b"chr(", b"CHR(", b"[char]")
 _CHARACTER = re.compile(rb"[0-9]{2,3}")
 
 
@@ -97,7 +121,7 @@ def lists(raw: bytes) -> list[tuple[int, int, bytes]]:
         and b"concat(" not in raw
         and b"CONCAT(" not in raw
         and b"implode(" not in raw
-        and b"chr(" not in raw
+        and not any(sign in raw for sign in _OF_CHARACTERS)
     ):
         return []
     found = [call for sign, joined in _JOINED if sign in raw for call in joined.finditer(raw)]
@@ -106,7 +130,7 @@ def lists(raw: bytes) -> list[tuple[int, int, bytes]]:
         for call in found
     ] + [
         (chain.start(), chain.end(), b'"%b"' % bytes(int(code) & 127 for code in _CHARACTER.findall(chain[0])))
-        for chain in (_CHARACTERS.finditer(raw) if b"chr(" in raw else ())
+        for chain in (_CHARACTERS.finditer(raw) if any(sign in raw for sign in _OF_CHARACTERS) else ())
     ]
 
 
@@ -123,7 +147,9 @@ def arrays(raw: bytes) -> list[tuple[int, int, bytes]]:
             continue
         numbers = re.findall(_NUMBER, raw[first.start() : array.end()], re.IGNORECASE)
         codes = [int(number, 16 if number[:2] in (b"0x", b"0X") else 10) for number in numbers]
-        if all(32 <= code < 127 for code in codes):
+        while codes and codes[-1] == 0:
+            codes.pop()  # the end of a string of C
+        if len(codes) >= _FEWEST_COMMAS and all(32 <= code < 127 for code in codes):
             call = _CALL.search(raw, max(0, first.start() - 32), first.start())
             found.append((call.start() if call else first.start(), array.end(), b'"' + bytes(codes).replace(b'"', b"'") + b'"'))
     return found
@@ -304,11 +330,15 @@ def resolved(raw: bytes) -> View | None:
     for sign, escape in _ESCAPES:
         if sign in raw:
             edits += ((found.start(), found.end(), _meaning(found[0])) for found in escape.finditer(raw))
+    if b"\\\n" in raw:
+        edits += ((found.start(), found.end(), b"") for found in _CUT_IN_A_WORD.finditer(raw))
     if b'"' in raw or b"'" in raw or b"`" in raw:
         edits += joints(raw)
     if raw.count(b",") >= _FEWEST_COMMAS:
         edits += arrays(raw)
-    if b"(" in raw:
+    if b".reverse" in raw or b"[::-1]" in raw:
+        edits += ((each.start(), each.end(), b'"%b"' % each["word"][::-1]) for each in _BACKWARDS.finditer(raw))
+    if b"(" in raw or b"[char]" in raw:
         edits += lists(raw)
     return edited(raw, _apart(sorted(edits))) if edits else None
 

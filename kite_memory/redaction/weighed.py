@@ -69,7 +69,7 @@ _SPELLED_WORD = (
     rb"|kilo|lima|mike|november|oscar|papa|quebec|romeo|sierra|tango|uniform|victor|whiskey|x-?ray|yankee|zulu|dash|underscore)"
 )
 """A digit, or a letter as it is spelled on the telephone."""
-_SPELLED = re.compile(rb"[ ,\-](?:" + _SPELLED_WORD + rb")[ ,\-]{1,2}" + _SPELLED_WORD)
+_SPELLED = re.compile(rb"(?<![A-Za-z\-])" + _SPELLED_WORD + rb"(?:[ ,\-]{1,2}" + _SPELLED_WORD + rb"(?![A-Za-z])){3,40}+")
 _PHRASES = (
     (
         re.compile(rb"[\"'?]"),
@@ -89,10 +89,6 @@ _PHRASES = (
     (
         re.compile(rb"[0-9] [0-9]"),
         re.compile(rb"(?<![0-9A-Za-z.,:\-])(?P<digits>[0-9]{3} [0-9]{3}|[0-9]{2}(?: [0-9]{2}){2,3}+)(?![0-9A-Za-z.:\-]| [0-9])"),
-    ),
-    (
-        _SPELLED,
-        re.compile(rb"(?<![A-Za-z\-])(?P<spelled>" + _SPELLED_WORD + rb"(?:[ ,\-]{1,2}" + _SPELLED_WORD + rb"(?![a-z])){3,40}+)"),
     ),
 )
 """Passwords of several words or numbers, each behind what a line with one must have."""
@@ -247,6 +243,8 @@ def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[
     """Find secrets in lines about access. ``labels`` are where the words for a password are."""
     spans.extend((start, end, "seed-phrase") for start, end in _seed_phrases(raw, small, words.each))
     for line in lines(raw, small, words, labels):
+        if any(cue.kind in ("label", "code") for cue in line.cues):
+            spans.extend((*spelled.span(), "password") for spelled in _SPELLED.finditer(raw, line.begin, line.end))
         for start, end, properties in candidates(raw, small, line):
             if weight(properties) >= THRESHOLD:
                 spans.append((start, end, "password"))
