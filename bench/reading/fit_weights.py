@@ -31,7 +31,7 @@ from tests.redaction.people import Case, cases
 from tests.redaction.test_redaction_assigned import NO_PASSWORDS
 from tests.redaction.test_redaction_innocents import INNOCENTS
 
-ALARMS = 0.25
+ALARMS = 0.12
 """Most words that go of a megabyte of clean text."""
 PENALTY = 1.0
 ROUNDS = 400

@@ -304,6 +304,10 @@ def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes,
     behind = raw[start - 1 : start] if start else b"\n"
     if name in (b"pass", b"pw") and _WITH_A_USER.search(raw[max(0, start - 120) : start]):
         what = Promise.PASSWORD
+    if name == b"PASS" and separator == b"=" and behind in (b"\n", b" ", b";", b"\t"):
+        first, last, _ = _extent(raw, at)
+        if digits(raw[first:last]) and oddness(raw[first:last]):
+            spans.append((first, last, kind_of(name)))
     if small.endswith(b"authorization") and _authorization(raw, at, spans):
         return
     if sign.endswith(b">") and sign not in (b"=>", b"->"):

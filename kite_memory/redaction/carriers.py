@@ -135,10 +135,13 @@ _TAKES_FED = re.compile(
     rb"|\bsecrets? (?:put|set)\b"
 )
 _DECODING_CALL = re.compile(
-    rb"(?:FromBase64String|atob|b64decode|base64_decode|Base64\.(?:strict_)?decode(?:64)?|from_base64|Buffer\.from)\([ \t]{0,4}[bu]?"
-    rb"[\"'](?P<word>[A-Za-z0-9+/_\-]{8,400}+)={0,2}[\"']"
+    rb"(?:FromBase64String|atob|b64decode|base64_decode|Base64\.(?:strict_)?decode(?:64)?|from_base64|Buffer\.from)\("
+    rb"[ \t]{0,4}[bu]?[\"'](?P<word>[A-Za-z0-9+/_\-]{8,400}+)={0,2}[\"']"
 )
-_DECODED_LATER = re.compile(rb"echo[ \t]{1,4}[\"']?\$\{?([A-Za-z_][A-Za-z0-9_]{0,40})\}?[\"']?[ \t]{0,4}\|[ \t]{0,4}base64[ \t]{1,4}-")
+_DECODED_LATER = re.compile(
+    rb"echo[ \t]{1,4}[\"']?\$\{?([A-Za-z_][A-Za-z0-9_]{0,40})\}?[\"']?[ \t]{0,4}\|[ \t]{0,4}base64[ \t]{1,4}-"
+)
+_ENCODED_VALUE = re.compile(rb"\b(?P<name>[A-Za-z_][A-Za-z0-9_]{0,40}+)=[\"']?(?P<word>[A-Za-z0-9+/]{8,400}+={0,2})")
 _DECODES = re.compile(rb"(?:openssl (?:enc -)?)?base64 (?:-d|-D|--decode)|base64 -di")
 
 
@@ -190,6 +193,8 @@ def find_carried(raw: bytes, words: TextWords, spans: list[Span]) -> None:
         if b"pass" in words.joined:
             _passwords(raw, spans)
         _by_position(raw, words, spans)
+    if b"ase64" in raw or b"b64" in raw or b"atob(" in raw:
+        _decoded_by_a_program(raw, spans)
     if b":543" in raw or b":*:" in raw:
         for found in _PGPASS.finditer(raw):
             _add(found, 3, "password", spans)
@@ -228,21 +233,19 @@ def _by_position(raw: bytes, words: TextWords, spans: list[Span]) -> None:
         _of_accounts(raw, spans)
     if b"auth" in words.joined:
         _logins(raw, spans)
-    if b"ase64" in raw or b"b64" in raw or b"atob(" in raw:
-        _decoded_by_a_program(raw, spans)
 
 
 def _decoded_by_a_program(raw: bytes, spans: list[Span]) -> None:
     """Find literals in base 64 that a program decodes to a password."""
-    for call in _DECODING_CALL.finditer(raw):
-        if oddness(decoded(call["word"])) >= Oddness.COMPOUND:
-            spans.append((*call.span("word"), "password"))
-    for later in _DECODED_LATER.finditer(raw):
-        sign = re.compile(rb"\b" + later[1] + rb"=[\"']?([A-Za-z0-9+/]{8,400}+={0,2})")
-        for value in sign.finditer(raw):
-            plain = decoded(value[1].rstrip(b"="))
+    spans.extend(
+        (*call.span("word"), "password") for call in _DECODING_CALL.finditer(raw) if oddness(decoded(call["word"])) > Oddness.NONE
+    )
+    later = set(_DECODED_LATER.findall(raw))
+    for value in _ENCODED_VALUE.finditer(raw) if later else ():
+        if value["name"] in later:
+            plain = decoded(value["word"].rstrip(b"="))
             if _holds_password(plain) or _holds_password(decoded(plain.rstrip(b"=")) if len(plain) >= _SHORTEST_ENCODED else b""):
-                spans.append((*value.span(1), "password"))
+                spans.append((*value.span("word"), "password"))
 
 
 _SHORTEST_ENCODED = 8
@@ -379,6 +382,8 @@ _CELLS = 40
 _CELL_SIGNS = b" \t\"'`*\r"
 _HEADER = re.compile(rb"[\w \xf1\xf0\-.*\"'`()]{1,40}")
 _SNAKE = re.compile(rb"_{0,2}[a-z]{1,40}_[a-z0-9_]{1,60}")
+_ARGUMENTS = re.compile(rb", [^\r\n]{0,600},[ \t\r]{0,8}\Z|\b(?:import|def|return|lambda) ")
+"""A line of code, not the header of a table."""
 _RULE = re.compile(rb"[\s|+:=\-]{3,600}+")
 _LABELS = (
     rb"(?:[a-z0-9_.\- ]{0,40}"
@@ -444,7 +449,9 @@ def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
         end -= len(raw[start:end]) - len(raw[start:end].rstrip(b" \t"))
         words = raw[start:end].split()
         least = 3 if b"phrase" in found[0] else 2 if b"<string>" in found[0] else _CELLS
-        phrase = least <= len(words) <= _MOST_WORDS and not any(map(ordinary, words[: least - 1]))
+        phrase = (
+            least <= len(words) <= _MOST_WORDS and not all(map(ordinary, words)) and (least > 2 or not any(map(ordinary, words)))
+        )
         if phrase or states(raw[start:end]):
             spans.append((start, end, "password"))
     if b"<tr" in small and b"</tr>" in small:
@@ -503,7 +510,7 @@ def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[S
         return last
     header = raw[begin:stop]
     sign = b"\t" if tab else next((sign for sign in (b"|", b",", b";") if sign in header), b"")
-    if not sign or header.count(sign) > _CELLS:
+    if not sign or header.count(sign) > _CELLS or (sign == b"," and _ARGUMENTS.search(header)):
         return last
     column = raw[begin:start].count(sign)
     cells = header.split(sign)

@@ -394,7 +394,7 @@ _ORDINARY = lazy_regex(
 )
 """Words with a digit or a sign that are ordinary in a sentence and no password."""
 _LABELLED = lazy_regex(
-    rb"1Password|(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py"
+    rb"1Password|[Aa]rgon2[a-z]{0,2}|(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py"
     rb"|python|bcrypt|scrypt|web"
     rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key"
     rb"|secret|field)"
@@ -511,7 +511,7 @@ _NUMBERED = lazy_regex(
 """A short word with a number is the name of a thing: ``db01``, ``sha256``, ``v2``."""
 _LEET = lazy_regex(rb"[A-Za-z]{2}[013457][a-z]{2}|[A-Za-z][@$][a-z]{2}|[a-z][0-9][a-z]{1,12}[0-9][a-z]")
 _NO_VALUE = lazy_regex(
-    rb"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64}+){1,6}"
+    rb"[Aa]rgon2[a-z]{0,2}|[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64}+){1,6}"
     rb"|[\w.\-]{0,64}/[\w./\-@:]{0,256}|[\w\-]{1,64}(?:\.[\w\-]{1,64}){0,6}\.[a-z]{2,4}[0-9]?(?::[0-9]{1,8})?"
     rb"|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-zA-Z]{0,3}[0-9]{0,2}|[0-9]{1,5}-?[a-z]{1,16}(?:-[a-z]{1,12}){0,3}"
     rb"|[@#$%&*~+!?^.\-/\\].{0,64}"

@@ -96,6 +96,7 @@ _SENTENCE_ENDS = re.compile(rb"[.!?][ \n]")
 _HEX = re.compile(rb"[0-9a-f]{16,128}|[0-9A-F]{16,128}")
 _GROUPS = re.compile(rb"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}+){2,8}+|[a-z0-9]{4,8}(?:-[a-z0-9]{4,8}+){1,8}+")
 _JOINED = re.compile(rb"[A-Za-z]{2,24}(?:[.\-_+&!^/][A-Za-z0-9]{1,24}+){1,7}+[!?$#%&*^]{0,3}")
+_HOST = re.compile(rb"(?:[a-z0-9\-]{1,40}\.){1,4}(?:com|net|org|io|dev|app|cloud|edu|gov|info)")
 _NAME_OF_FILE = re.compile(rb".{0,80}\.(?:[a-z]{1,4}[0-9]?|local|internal|example|localhost)(?::[0-9]{1,5})?", re.DOTALL)
 _SNAKE = re.compile(rb"[a-z0-9]{1,24}(?:_[a-z0-9]{1,24}+){1,6}+")
 _NO_SECRET = re.compile(rb"[\-/\\$@~%+=<>{}\[\]&|.^].{0,80}|.{0,80}(?:://|::|\(|\)|->|=>|\[|\{|\"|<|>|=).{0,80}", re.DOTALL)
@@ -104,7 +105,7 @@ _SERIAL = re.compile(
     rb"v?[0-9]{1,4}(?:[.\-:/_][0-9A-Za-z]{1,6}){1,5}|[0-9]{1,6}[A-Za-z%]{1,8}|[A-Z]{1,8}-?[0-9]{1,6}|[a-z]{1,4}[0-9]{1,3}"
 )
 _OF_CODE = re.compile(
-    rb"_.{0,64}|[Aa]rgon2[a-z]{0,2}|[a-z_]{1,24}(?:\.[a-z]{1,40}_[a-z_]{1,40}|\.[a-zA-Z]{1,40}){1}|[A-Za-z0-9]{1,40}\.[A-Z0-9_]{2,40}_[A-Z0-9_]{1,40}"
+    rb"_.{0,64}|[Aa]rgon2[a-z]{0,2}|[0-9a-f]{6,40}[\^~]?[0-9]?\.{2,3}.{0,64}|[A-Z][0-9][A-Z][a-z]{3,40}|[a-z_]{1,24}(?:\.[a-z]{1,40}_[a-z_]{1,40}|\.[a-zA-Z]{1,40}){1}|[A-Za-z0-9]{1,40}\.[A-Z0-9_]{2,40}_[A-Z0-9_]{1,40}"
     rb"|[a-z]{2,24}[0-9]?\.[A-Z][A-Za-z]{2,40}"
     rb"|[A-Za-z0-9_]{0,40}[*+][0-9a-z]{0,24}|[0-9][*+].{0,64}|[A-Z]{1,12}~[0-9]{1,3}|.{0,12}#!.{0,64}|Test[A-Z].{0,64}"
     rb"|[0-9.]{1,12}#[a-z].{0,64}|[a-z\-]{2,24}#[0-9]{1,6}|.{0,64}/.{0,40}#.{0,40}|.{0,64}-|.{0,64}[_\-]20[0-9]{2}-?[01][0-9]-?[0-3][0-9]"
@@ -214,6 +215,8 @@ def form_of(word: bytes, language: str = "") -> str:
     if _HEX.fullmatch(word):
         return "hex" if digits(word) >= 3 and letters(word) >= 3 else ""
     if _SERIAL.fullmatch(word) or b"," in word or b":" in word:
+        return ""
+    if _HOST.fullmatch(word):
         return ""
     if _DOTTED.fullmatch(word):
         return "dotted" if not _COMMON.issuperset(word.lower().split(b".")) else ""
