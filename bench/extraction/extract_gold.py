@@ -62,6 +62,7 @@ from kite_memory.model.note import (
     Insight,
     Note,
     NoteStatus,
+    Origin,
     Preference,
     Record,
     RecordItem,
@@ -299,7 +300,8 @@ def _of(project: Labelled, row: Json) -> Json:
 def gate_on_labels(projects: Sequence[Labelled], transcripts: Path) -> dict[str, Counter[str]]:
     """What the gate says to notes that people wrote, with their own evidence and with that of the third note after them.
 
-    All sessions of a project have been read before, also those after a note's own.
+    All sessions of a project have been read before, also those after a note's own. Whose word a note is, the labels do not say: of
+    the claims that its evidence allows, the one counts that the gate has least against.
     """
     found: dict[str, Counter[str]] = {"its own": Counter(), "another's": Counter()}
     for project in projects:
@@ -325,20 +327,26 @@ def _gate_on_labels_of(project: Labelled, transcripts: Path, timeline: Timeline,
         for at, label in enumerate(labels):
             other = labels[(at + 3) % len(labels)]
             for name, evidence in (("its own", label["evidence"]), ("another's", other["evidence"])):
-                item = _as_item(label, [event for event in look.events if event.id[:8] in evidence])
-                record = Record(topics=(Topic(name="label", summary="", items=(item,)),))
-                _, verdicts = apply_quality_gate(record, known, frozenset(), provenance)
+                items = _as_items(label, [event for event in look.events if event.id[:8] in evidence])
+                records = (Record(topics=(Topic(name="label", summary="", items=(item,)),)) for item in items)
+                verdicts = min((apply_quality_gate(record, known, frozenset(), provenance)[1] for record in records), key=len)
                 found[name].update(map(str, verdicts or ("let through",)))
 
 
-def _as_item(label: Json, evidence: Sequence[Event]) -> RecordItem:
+def _as_items(label: Json, evidence: Sequence[Event]) -> tuple[RecordItem, ...]:
+    """Return a label as an item of each origin that its evidence allows."""
     roles = {event.role for event in evidence}
-    return _KINDS[label["kind"]](
-        title=label["title"],
-        body=label["body"],
-        evidence=tuple(event.id for event in evidence),
-        importance=label["importance"],
-        origin="user" if "user" in roles else "assistant" if "assistant" in roles else "tool",
+    spoken: tuple[Origin, ...] = ("user", "assistant")
+    claims: tuple[Origin, ...] = tuple(origin for origin in spoken if origin in roles) or ("tool",)
+    return tuple(
+        _KINDS[label["kind"]](
+            title=label["title"],
+            body=label["body"],
+            evidence=tuple(event.id for event in evidence),
+            importance=label["importance"],
+            origin=origin,
+        )
+        for origin in claims
     )
 
 

@@ -409,12 +409,12 @@ def states_requirement(text: str, words: int) -> bool:
     plain = without_opening(text)
     if text.endswith("?") or not 5 <= words <= 45 or len(stems(plain)) < _FEWEST_STEMS + 1 or MACHINE.search(text):
         return False
-    if _HOW_IT_SHOULD_BE.search(plain) is None or _WONDERS.search(text):
+    if _HOW_IT_SHOULD_BE.search(plain) is None or _IMPRESSION.search(text):
         return False
     return not (asks(plain) or GUESS.search(plain) or FOR_NOW.search(plain))
 
 
-_WONDERS = lazy_regex(
+_IMPRESSION = lazy_regex(
     r"^(?:wait|hmm+|(?:it )?feels? (?:like|as if)|i (?:feel|guess|wonder)|not sure|why)\b"
     r"|\b(?:should|could|would|can|do|are)n'?t (?:we|it|i|they)\b",
     re.IGNORECASE,
