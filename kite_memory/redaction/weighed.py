@@ -155,7 +155,15 @@ _IN_NAMES = frozenset((*(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz
 _IMPORTS = re.compile(
     rb"[ \t]{0,40}(?:from [\w.]{1,120} import |import [\w.{*\"' ]|export |#include|package [\w.]{1,80};?$|using [\w.]{1,80};)"
 )
-_TELLING = re.compile(rb"[0-9!#$%^&*+~]|[a-z][A-Z]|[A-Za-z][_.\-][A-Za-z]")
+_TELLING = re.compile(rb"[A-Za-z]-?[0-9!#$%^&*+~]|[0-9!#$%^&*+~]-?[A-Za-z]")
+"""A word that is hardly one of a language: a line that only speaks of access needs one, or most lines of a log would be weighed."""
+
+
+_DIGIT = re.compile(
+    rb"[0-9]|(?:one|two|three|four|five|six|seven|eight|nine|zero)[ \-](?:one|two|three|four|five|six|seven|eight|nine|zero)\b"
+)
+_OF_PASSWORDS = frozenset(("label", "weak"))
+_ACCESS = frozenset(("access",))
 
 
 class _Cue(NamedTuple):
@@ -308,7 +316,8 @@ def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, in
             last += 1
         line = raw[begin:end]
         here = cues[at:last]
-        telling = any(cue.kind != "access" for cue in here) or _TELLING.search(line)
+        told = {cue.kind for cue in here}
+        telling = not told.isdisjoint(_OF_PASSWORDS) or (told != _ACCESS and _DIGIT.search(line)) or _TELLING.search(line)
         if telling and not _IMPORTS.match(line) and len(line.translate(None, _NOT_CODE)) <= _MOST_CODE and b" " in line:
             language = next((name for start, _, _, name in labels if name and begin <= start < end), "")
             yield _Line(begin, end, tuple(here), language)
