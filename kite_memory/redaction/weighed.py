@@ -162,6 +162,9 @@ _TELLING = re.compile(rb"[A-Za-z]-?[0-9!#$%^&*+~]|[0-9!#$%^&*+~]-?[A-Za-z]")
 _DIGIT = re.compile(
     rb"[0-9]|(?:one|two|three|four|five|six|seven|eight|nine|zero)[ \-](?:one|two|three|four|five|six|seven|eight|nine|zero)\b"
 )
+_LONG = 2_000
+_CUES_OF_LONG = frozenset(word for word, kind in CUES.items() if kind in ("label", "key"))
+"""Words about access that count in a long text: a file or an output is full of the others, and no person's message."""
 _OF_PASSWORDS = frozenset(("label", "weak"))
 _ACCESS = frozenset(("access",))
 
@@ -298,7 +301,8 @@ def weight(properties: list[str]) -> float:
 def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, int, bool, str]]) -> Iterator[_Line]:
     """Yield the lines of a text that are about access, if they read like sentences."""
     cues = [_Cue(start, end, "weak" if weak else "label") for start, end, weak, _ in labels]
-    for word in words.each & CUES.keys():
+    named = words.each & (CUES.keys() if len(raw) <= _LONG else _CUES_OF_LONG)
+    for word in named:
         kind = CUES[word]
         at = small.find(word)
         while at >= 0:
