@@ -320,8 +320,8 @@ def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, in
             last += 1
         line = raw[begin:end]
         here = cues[at:last]
-        told = {cue.kind for cue in here}
-        telling = not told.isdisjoint(_OF_PASSWORDS) or (told != _ACCESS and _DIGIT.search(line)) or _TELLING.search(line)
+        kinds = {cue.kind for cue in here}
+        telling = not kinds.isdisjoint(_OF_PASSWORDS) or (kinds != _ACCESS and _DIGIT.search(line)) or _TELLING.search(line)
         if telling and not _IMPORTS.match(line) and len(line.translate(None, _NOT_CODE)) <= _MOST_CODE and b" " in line:
             language = next((name for start, _, _, name in labels if name and begin <= start < end), "")
             yield _Line(begin, end, tuple(here), language)
