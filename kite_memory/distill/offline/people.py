@@ -76,7 +76,8 @@ def asks(said: str) -> bool:
 _UNMARKED = lazy_regex(
     r"(?:^|[.!;]\s+)(?:(?:also|and|but|so|or)\s+)?(?:should|does|can|could|would|is|are|will)"
     r" (?:it|this|that|they|there|(?:(?:the|our|an?) )?[\w`.-]+)"
-    r"(?= (?:be|also|still|not|really|just|simply|confuse|mean|have|need|work|cause|make)\b)",
+    r"(?= (?:be|also|still|not|really|just|simply|confuse|mean|have|need|work|cause|make)\b)"
+    r"|\b(?:should|could|would|can|do|are)n['’]?t (?:we|it|they)\b",
     re.IGNORECASE,
 )
 """A question without its mark, as people type it."""
@@ -409,17 +410,7 @@ def states_requirement(text: str, words: int) -> bool:
     plain = without_opening(text)
     if text.endswith("?") or not 5 <= words <= 45 or len(stems(plain)) < _FEWEST_STEMS + 1 or MACHINE.search(text):
         return False
-    if _HOW_IT_SHOULD_BE.search(plain) is None or _IMPRESSION.search(text):
-        return False
-    return not (asks(plain) or GUESS.search(plain) or FOR_NOW.search(plain))
-
-
-_IMPRESSION = lazy_regex(
-    r"^(?:wait|hmm+|(?:it )?feels? (?:like|as if)|i (?:feel|guess|wonder)|not sure|why)\b"
-    r"|\b(?:should|could|would|can|do|are)n'?t (?:we|it|i|they)\b",
-    re.IGNORECASE,
-)
-"""An impression, or a question asked without its mark."""
+    return _HOW_IT_SHOULD_BE.search(plain) is not None and not (asks(plain) or GUESS.search(plain) or FOR_NOW.search(plain))
 
 
 _REQUIRES = lazy_regex(
