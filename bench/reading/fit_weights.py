@@ -1,4 +1,4 @@
-"""Fit the weights by which `redaction.weighed` tells a secret in a sentence, and say how well they do on cases left out.
+"""Fit the weights by which `redaction.weighed` recognizes a secret in a sentence, and say how well they do on cases left out.
 
     python -m bench.reading.fit_weights FOLDER …           what each list of cases loses with it left out
     python -m bench.reading.fit_weights FOLDER … --write   then fit on everything and write weights.toml
@@ -148,19 +148,19 @@ def ship(model: Model, threshold: float) -> None:
 
 
 def left_out(every: Sequence[Case], clean_ones: Clean) -> None:
-    lists = dict.fromkeys(case.group.rpartition(",")[0] for case in every if case.group.startswith("told"))
+    lists = dict.fromkeys(case.group.rpartition(",")[0] for case in every if case.group.startswith("fitted"))
     for name in filter(None, lists):
         held = [case for case in every if case.group.startswith(name)]
         model = fitted(learned([case for case in every if not case.group.startswith(name)]), clean_ones)
         ship(model, threshold_of(model, clean_ones))
-        told, found, changed = Counter[str](), Counter[str](), 0
+        planted, found, changed = Counter[str](), Counter[str](), 0
         for case in held:
-            told[case.group] += bool(case.secrets)
+            planted[case.group] += bool(case.secrets)
             found[case.group] += bool(case.secrets) and not case.left()
             changed += not case.secrets and redact(case.text) != case.text
-        print(f"{name}: {found.total()} of {told.total()} with the list left out, {changed} innocents changed")
-        for group in filter(told.__getitem__, told):
-            print(f"  {found[group]:4} of {told[group]:4}  {group}")
+        print(f"{name}: {found.total()} of {planted.total()} with the list left out, {changed} innocents changed")
+        for group in filter(planted.__getitem__, planted):
+            print(f"  {found[group]:4} of {planted[group]:4}  {group}")
 
 
 def main(folders: Sequence[Path], *, write: bool) -> None:
@@ -170,9 +170,7 @@ def main(folders: Sequence[Path], *, write: bool) -> None:
     left_out(every, clean_ones)
     if write:
         model = fitted(learned(every), clean_ones)
-        head = (
-            "# How much each property of a word tells that it is a secret, see weighed.py. Written by bench.reading.fit_weights.\n"
-        )
+        head = "# How much each property of a word speaks for a secret, see weighed.py. Written by bench.reading.fit_weights.\n"
         lines = [f'"{name}" = {model.weights[name]}' for name in sorted(model.weights)]
         FILE.write_text(
             f"{head}\nthreshold = {threshold_of(model, clean_ones)}\n\n[weights]\n" + "\n".join(lines) + "\n", encoding="utf-8"

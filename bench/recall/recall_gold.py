@@ -192,7 +192,7 @@ def distractors(project: Labelled, began: datetime) -> list[Note]:
 def invented(project: Labelled, many: int, before: datetime, until: datetime | None = None) -> list[Note]:
     """Notes that mean nothing, made of pieces of the labelled ones, so that they have their words.
 
-    They are older than ``before``, or with ``until`` between the two: an order by date alone tells older ones from the labelled.
+    They are older than ``before``, or with ``until`` between the two: else an order by date alone would separate them.
     """
     draw = random.Random(0)
     rows = project.rows("notes.jsonl")

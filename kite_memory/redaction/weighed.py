@@ -105,7 +105,7 @@ _SERIAL = re.compile(
     rb"v?[0-9]{1,4}(?:[.\-:/_][0-9A-Za-z]{1,6}){1,5}|[0-9]{1,6}[A-Za-z%]{1,8}|[A-Z]{1,8}-?[0-9]{1,6}|[a-z]{1,4}[0-9]{1,3}"
 )
 _OF_CODE = re.compile(
-    rb"_.{0,64}|[Aa]rgon2[a-z]{0,2}|[0-9a-f]{6,40}[\^~]?[0-9]?\.{2,3}.{0,64}|[A-Z][0-9][A-Z][a-z]{3,40}|[a-z_]{1,24}(?:\.[a-z]{1,40}_[a-z_]{1,40}|\.[a-zA-Z]{1,40}){1}|[A-Za-z0-9]{1,40}\.[A-Z0-9_]{2,40}_[A-Z0-9_]{1,40}"
+    rb"_.{0,64}|[Aa]rgon2[a-z]{0,2}|[0-9a-f]{6,40}[\^~]?[0-9]?\.{2,3}.{0,64}|[A-Z][0-9][A-Z][a-z]{3,40}|[a-z_]{1,24}(?:\.[a-z]{1,40}_[a-z_]{1,40}|\.[a-zA-Z]{1,40})|[A-Za-z0-9]{1,40}\.[A-Z0-9_]{2,40}_[A-Z0-9_]{1,40}"
     rb"|[a-z]{2,24}[0-9]?\.[A-Z][A-Za-z]{2,40}"
     rb"|[A-Za-z0-9_]{0,40}[*+][0-9a-z]{0,24}|[0-9][*+].{0,64}|[A-Z]{1,12}~[0-9]{1,3}|.{0,12}#!.{0,64}|Test[A-Z].{0,64}"
     rb"|[0-9.]{1,12}#[a-z].{0,64}|[a-z\-]{2,24}#[0-9]{1,6}|.{0,64}/.{0,40}#.{0,40}|.{0,64}-|.{0,64}[_\-]20[0-9]{2}-?[01][0-9]-?[0-3][0-9]"
@@ -130,8 +130,6 @@ _LENGTHS_OF_HASHES = (32, 40, 64)
 _YEAR = re.compile(rb"(?:19|20)[0-9]{2}")
 _LETTERS_OF_WORD = re.compile(rb"[A-Za-z][a-z]{3,24}")
 _UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
 _DIAL = re.compile(rb"[0-9]{1,2}(?:[\-/][0-9]{1,2}){2,3}")
 """What opens a lock with a dial."""
 _ISSUED = re.compile(rb"(?=[A-Z0-9]{0,4}(?:[A-Z][0-9]|[0-9][A-Z]))[A-Z0-9]{3,5}-[A-Z0-9]{3,5}")
@@ -139,8 +137,6 @@ _ISSUED = re.compile(rb"(?=[A-Z0-9]{0,4}(?:[A-Z][0-9]|[0-9][A-Z]))[A-Z0-9]{3,5}-
 _DIALS = frozenset(b"combo combos combination combinations".split())
 _DOOR = re.compile(rb"[A-Z][0-9]{4,6}|[0-9]{3,6}[A-Z#*]|[#*][0-9]{3,5}")
 _SPELLED_OUT = re.compile(rb"(?:[A-Z][a-z]{1,12}+){3,8}+[!?.$0-9]{1,6}")
-
-
 _OTHER_CODE = re.compile(
     rb"(?:zip|postal|post|exit|error|status|response|return|country|area|source|qr|op|byte|language|colou?r)[ _\-]codes?\Z"
     rb"|(?:foreign|primary|sort)[ _\-]key\Z"
@@ -148,8 +144,6 @@ _OTHER_CODE = re.compile(
 _ABOUT_HASHES = re.compile(
     rb"\b(?:hash(?:es)?|commits?|sha[0-9]{0,3}|checksum|digest|fingerprint|md5|uuid|branch|revision|refs|objects?|blob|head)\b"
 )
-
-
 _IN_NAMES = frozenset((*(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz0123456789_="), b"./"))
 """Beside one of these, a word is a part of a name."""
 _IMPORTS = re.compile(
@@ -157,12 +151,12 @@ _IMPORTS = re.compile(
 )
 _TELLING = re.compile(rb"[A-Za-z]-?[0-9!#$%^&*+~]|[0-9!#$%^&*+~]-?[A-Za-z]")
 """A word that is hardly one of a language: a line that only speaks of access needs one, or most lines of a log would be weighed."""
-
-
 _DIGIT = re.compile(
     rb"[0-9]|(?:one|two|three|four|five|six|seven|eight|nine|zero)[ \-](?:one|two|three|four|five|six|seven|eight|nine|zero)\b"
 )
+"""A digit, in figures or spelled out behind another: a line that names a code or a key, and no password, needs one."""
 _LONG = 2_000
+"""Bytes."""
 _CUES_OF_LONG = frozenset(word for word, kind in CUES.items() if kind in ("label", "key"))
 """Words about access that count in a long text: a file or an output is full of the others, and no person's message."""
 _OF_PASSWORDS = frozenset(("label", "weak"))

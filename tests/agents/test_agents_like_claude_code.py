@@ -156,10 +156,10 @@ CURSORS = """{
 
 
 def test_cursor_lists_commands_without_groups() -> None:
-    told = json.loads(installed(registry.CURSOR_HOOKS, None))
+    written = json.loads(installed(registry.CURSOR_HOOKS, None))
 
     ours = [{"command": f"{COMMAND} --agent cursor"}]
-    assert told == {"version": 1, "hooks": {"sessionStart": ours, "beforeSubmitPrompt": ours, "postToolUse": ours}}
+    assert written == {"version": 1, "hooks": {"sessionStart": ours, "beforeSubmitPrompt": ours, "postToolUse": ours}}
 
 
 def test_cursors_other_hooks_stay_to_the_byte() -> None:

@@ -17,8 +17,8 @@ class Case:
     """``tuned``: the redactor was improved with this one in sight. Of the others, those that were missed have been read since.
 
     Those of groups named ``later`` were written when the rest had been worked with, before the rules were next changed. All of
-    groups named ``seen`` were written before the redactor was read, and worked with afterwards; so were those named ``told``, from
-    which the weights of `redaction.weighed` are fitted.
+    groups named ``seen`` were written before the redactor was read, and worked with afterwards; so were those named ``fitted``,
+    from which the weights of `redaction.weighed` are fitted.
     """
 
     group: str
@@ -50,7 +50,7 @@ def cases() -> Iterator[Case]:
             text = _ESCAPE.sub(lambda found: {"n": "\n", "t": "\t"}.get(found[1], "\\"), line)
             yield Case(
                 group=group,
-                tuned=group.startswith(("seen", "told")) or (number % 2 == 0 and not group.startswith("later")),
+                tuned=group.startswith(("seen", "fitted")) or (number % 2 == 0 and not group.startswith("later")),
                 text=_MARKED.sub(r"\1", text),
                 secrets=tuple(_MARKED.findall(text)),
             )

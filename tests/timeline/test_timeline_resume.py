@@ -898,7 +898,7 @@ def test_a_first_line_that_does_not_fit_is_shown_without_its_last_clauses() -> N
     assert kept.text == "2026-03-01 09:00: `pytest` passed (4 passed), nothing since; 1 file changed by then"
 
 
-def test_an_approach_that_was_agreed_to_is_told_by_its_steps() -> None:
+def test_an_approach_that_was_agreed_to_is_given_by_its_steps() -> None:
     steps = "1. Move the ties to the rope\n2. Keep the stake where it is\n3. Let the gate use both"
     why = "It makes sense because the rope is lighter than the stake, and nothing else hangs on it. " * 6
     work = Work().asked("Tie it").said(f"The stake holds all ties today.\n\n{steps}\n\n{why}\n\nWant me to do so?").asked("yes")

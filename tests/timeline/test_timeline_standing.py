@@ -267,7 +267,7 @@ class TestFailed:
 
         assert lines_of(work, BriefPart.FAILED) == ['`git add dist && git commit -m "Mend"` failed: This path is ignored: dist']
 
-    def test_of_several_complaints_of_a_checker_more_are_told_where_there_is_room(self) -> None:
+    def test_of_several_complaints_of_a_checker_more_are_quoted_where_there_is_room(self) -> None:
         said = "".join(f"pump.go:{at}:1: {name} is unused (unparam)\n" for at, name in enumerate(("valve", "gate", "rope"), 1))
         work = Work().ran("make lint", said, "failed")
         (line,) = (line for line in of(work).lines if line.part is BriefPart.FAILED)
