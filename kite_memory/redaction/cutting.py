@@ -34,8 +34,10 @@ _DIGEST = lazy_regex(r"[0-9a-f]{32,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{1
 _BLANK = lazy_regex(r"\s")
 _STRETCH = 120
 """Text without a blank is one piece, such as a password with brackets and commas, up to this length."""
-_BEFORE, _BEHIND = 400, 200
-"""Characters before a value in which its name is, and behind it in which what identifies it is."""
+_BEFORE, _BEHIND = 400, 260
+"""Characters before a value in which its name is, and behind it in which what identifies it is: no fewer than the reach of
+`redaction.weighed` to either side.
+"""
 _TRIES = 32
 """Most attempts to find a place for a cut where secrets are next to one another."""
 _REACH = 512
@@ -62,7 +64,7 @@ def _end_of_head(text: str, cut: int, gap: re.Pattern[str]) -> int:
     """Return where to cut so that the head is redacted the same, alone and with what follows."""
     at = _before(text, cut, gap)
     for _ in range(_TRIES):
-        start = max(0, at - _BEHIND)  # enough to see what crosses the cut; redacting the head includes all that precedes it
+        start = max(0, at - _BEFORE)  # as much as the words of a line are weighed by, or the head is redacted otherwise than this
         near = text[start : at + _BEHIND]
         found = redact(near)
         if found == clean(near) or found.startswith(redact(text[start:at])):

@@ -1,5 +1,6 @@
 """Where a long text is cut: never through what may be a secret, never behind its name, and losing next to nothing else."""
 
+import random
 import re
 
 import pytest
@@ -120,3 +121,17 @@ def test_of_lines_of_a_key_none_is_kept() -> None:
 
     assert beginning(text, 500) == "Here it"
     assert ends(text + "\n" + PROSE, 500, len(PROSE) + 600) == ("Here it ", "\n" + PROSE)
+
+
+def test_a_password_known_by_its_line_goes_wherever_the_line_is_cut() -> None:
+    chance = random.Random(2)
+    words = ("the orchard", "has trees", "in spring,", "that are grafted")
+    left = []
+    for _ in range(1_200):
+        before = " ".join(chance.choices(words, k=chance.randrange(8, 60)))
+        text = f"{before}, echo 'meadowpebble10' | sudo -S apt update\n{' '.join(chance.choices(words, k=40))}"
+        cut = text.index("echo") + chance.randrange(48)
+        if "meadowpebble" in redact("\n[…]\n".join(ends(text, cut, 60))):
+            left.append((before, cut))
+
+    assert left == []
