@@ -178,13 +178,13 @@ def gist(prompt: str, length: int) -> str:
         return _outlined(found, length)
     if pasted := _pasted(prompt, length):
         return pasted
-    if told := _told(prompt, length):
-        return f'"{told}"'
+    if chosen := _sentences_that_ask(prompt, length):
+        return f'"{chosen}"'
     end = end_of(flat if len(prompt) <= 4 * length + 4_000 else " ".join(prompt[-2 * length :].split()), length // 3)
     return f'"{clip(flat, length - len(end))} {end}"'
 
 
-def _told(prompt: str, length: int) -> str:
+def _sentences_that_ask(prompt: str, length: int) -> str:
     """Return sentences of a text that fit, in their order: the first, those that ask for something, the last, then the others.
 
     Empty for a text with too few sentences to choose from, or too long a one, which is mostly pasted.

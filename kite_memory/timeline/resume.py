@@ -373,9 +373,9 @@ def _said_before(events: Sequence[Event]) -> Iterator[BriefLine]:
     found: list[tuple[Event, str]] = []
     for event in reversed(said[:-1]):
         sentences = _SENTENCES.split(" ".join(_lines(_HEADINGS.sub("", event.text[:_READ]))))
-        told = " ".join(each for each in sentences if not (_SAYS_IT_WILL.match(each) or _ANNOUNCES.search(each)))
-        if len(told.split(None, _WORDS_OF_A_FINDING)) > _WORDS_OF_A_FINDING:
-            found.append((event, clip(told, _FINDING)))
+        finding = " ".join(each for each in sentences if not (_SAYS_IT_WILL.match(each) or _ANNOUNCES.search(each)))
+        if len(finding.split(None, _WORDS_OF_A_FINDING)) > _WORDS_OF_A_FINDING:
+            found.append((event, clip(finding, _FINDING)))
         if len(found) == _FINDINGS:
             break
     if found:
@@ -473,8 +473,8 @@ def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
         announced = said is not None and _announces(events, said)
         report = _TO_REPORT if settled and not announced and any(run.is_check for run in runs(events[asked + 1 :])) else ""
-        after = (f" and {len(waiting) - 1} more" if len(waiting) > 1 else "") + report
-        texts = (f"begun, and no result was seen: {begun.tool} {_input(begun, most)}".rstrip() + after for most in _INPUTS)
+        rest = (f" and {len(waiting) - 1} more" if len(waiting) > 1 else "") + report
+        texts = (f"begun, and no result was seen: {begun.tool} {_input(begun, most)}".rstrip() + rest for most in _INPUTS)
         short, *longer = dict.fromkeys(texts)
         yield replace(cited(BriefPart.NEXT, short, begun), longer=tuple(longer))
 
@@ -546,14 +546,14 @@ def _steps_of(events: Sequence[Event], ended: Mapping[str, Run], results: Mappin
                 yield _LOOKED, f"`{_short(run.command)}`{' (failed)' if run.outcome == 'failed' else ''}", event.call
         elif event.type is EventType.TOOL_CALL and event.tool not in TOOLS and event.call not in ended and not event.command:
             result = results.get(event.call)
-            failed = result is not None and result.status in ("failed", "denied")
+            why_not = _why_not(result) if result is not None and result.status in ("failed", "denied") else ""
             if event.tool in _SHOWN_OTHERWISE:
-                if failed and event.path:
-                    yield "", f"{event.tool} of {inside(event.path, '')} {_why_not(result)}", event.call
-            elif _LOOKS.match(event.tool) and not failed:
+                if why_not and event.path:
+                    yield "", f"{event.tool} of {inside(event.path, '')} {why_not}", event.call
+            elif _LOOKS.match(event.tool) and not why_not:
                 yield _LOOKED, f"{event.tool} {clip_line(_argument(event.text), _STEP)}".rstrip(), event.call
             elif result is not None:
-                how = _why_not(result) if failed else f'came back: "{clip_line(_MARKUP.sub("", result.text[:_READ]), _AT // 2)}"'
+                how = why_not or f'came back: "{clip_line(_MARKUP.sub("", result.text[:_READ]), _AT // 2)}"'
                 yield "", f"{event.tool.rpartition('__')[2]} {clip_line(_argument(event.text), _STEP)} {how}", event.call
 
 
