@@ -197,7 +197,7 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     before = [event for event in list(earlier.values())[: -_PROMPTS - 1 : -1] if event is not plan]
     plans = [event for event in (plan,) if event is not None]
     is_recent = plan is not None and plan.tool == PLANNING and (offered is None or plan in requests[-_PLAN_WITHIN:])
-    for event in (*plans, *before) if is_recent else (*before, *plans):
+    for event in (*plans, *before) if is_recent else (*before[:1], *plans, *before[1:]):
         yield _asked("asked before", event)
     now = [event for event in (*prompts[-1:], *requests[-1:], offered) if event is not None]
     for event in requests[:1]:

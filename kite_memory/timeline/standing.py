@@ -456,14 +456,16 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
         if stable.tests
         else f"`{command}` built; no test was seen to pass"
     )
+    of_all = ""
     if stable.narrow and stable.tests:
-        passed += f", a part of the tests; all of them last: {stable.whole}" if stable.whole else ", a part of the tests"
+        passed += ", a part of the tests"
+        of_all = f"; all of them last: {stable.whole}" if stable.whole else ""
     clean = _clean_since(stable.place, files, done)
     checked = f"; {' and '.join(f'`{typed(run.command)}`' for run in clean)} went well after that" if clean else ""
     text, *longer = dict.fromkeys(
         f"{stable.at:%Y-%m-%d %H:%M}{commit}: {passed}"
         f"{f', since then {names(changed, most, parts=PATH_PARTS)}' if changed else ', nothing since'}"
-        f"{with_files}{checked}{failing}"
+        f"{of_all}{with_files}{checked}{failing}"
         for most in (FILES_CITED, 3 * FILES_CITED)
     )
     seen = (reference(run.event) for run in clean)
