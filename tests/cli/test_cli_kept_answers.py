@@ -95,12 +95,12 @@ def test_a_kept_status_compares_transcripts(machine: Machine) -> None:
     assert after["behind_bytes"] > before["behind_bytes"]
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"found": 1, "until": 1e99, "answer": {}}'])
-def test_a_damaged_answer_is_not_used(machine: Machine, damage: bytes) -> None:
+def test_a_damaged_answer_is_not_used(machine: Machine) -> None:
     before = status(machine)
-    (machine.state / "answers" / "status.json").write_bytes(damage)
 
-    assert status(machine) == before
+    for damage in (b"", b"{", b"[]", b'{"found": 1, "until": 1e99, "answer": {}}'):
+        (machine.state / "answers" / "status.json").write_bytes(damage)
+        assert status(machine) == before, damage
 
 
 def test_an_answer_of_another_setting_is_not_used(machine: Machine) -> None:
