@@ -103,6 +103,13 @@ def test_a_damaged_answer_is_not_used(machine: Machine) -> None:
         assert status(machine) == before, damage
 
 
+def test_a_link_that_leads_nowhere_is_no_trouble(machine: Machine) -> None:
+    (machine.vault / ".#note.md").symlink_to("ada@orchard.4711")  # as Emacs makes one beside a file that is not saved
+
+    assert machine.kmem("status").code == 0
+    assert kept(machine, "status")
+
+
 def test_an_answer_of_another_setting_is_not_used(machine: Machine) -> None:
     assert status(machine)["extractor"]["budget_usd"] == 0
 
