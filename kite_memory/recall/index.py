@@ -540,7 +540,7 @@ class Index:
                 wanted = lexical.rarest_terms(connection, wanted, len(columns))
                 wanted += lexical.called_otherwise(connection, wanted)
                 if forgiving:
-                    for near in lexical.corrected(connection, wanted).values():
+                    for near in lexical.corrected(connection, wanted, text).values():
                         wanted += near
                 numbers, scores = lexical.matches(connection, wanted, len(columns), _MATCHES)
         rows = columns.rows_of(numbers)
