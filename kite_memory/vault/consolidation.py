@@ -286,7 +286,7 @@ def day_pages(notes: Sequence[Note], worked: Sequence[Worked], *, today: date, z
 
 
 def _day_page(day: date, notes: Sequence[Note], begun: Sequence[Worked], named: Mapping[str, Worked], zone: tzinfo | None) -> Note:
-    cited = {reference.partition("#")[0] for note in notes for reference in note.evidence}
+    cited = lifecycle.sessions_of([reference for note in notes for reference in note.evidence])
     sessions = {each.session: each for each in (*begun, *(named[one] for one in cited if one in named))}
     projects: dict[str, list[str]] = defaultdict(list)
     for each in sorted(sessions.values(), key=lambda each: (each.project, each.at, each.session)):

@@ -19,10 +19,10 @@ from kite_memory.vault.drafting import Draft
 from kite_memory.vault.files import OWN_PREFIX, CannotRead, Files
 from kite_memory.vault.ledger import KnownFile, Ledger, link_key
 from kite_memory.vault.ledger.ledger import NoteRows
-from kite_memory.vault.lifecycle import Rulings
+from kite_memory.vault.lifecycle import Rulings, sessions_of
 from kite_memory.vault.listing import COPY_REASON, GENERATED, listing
 from kite_memory.vault.notefile import FOLDERS, with_addition, with_body, with_properties
-from kite_memory.vault.planning import EntityMention, PlanContext, plain_body, sessions_of
+from kite_memory.vault.planning import EntityMention, PlanContext, plain_body
 from kite_memory.vault.scanning import NoteReader, Scanner
 from kite_memory.vault.wording import body_key, one_line, page_stem, text_block, title_key, words
 from kite_memory.vault.writing import Writer
@@ -199,7 +199,7 @@ def gather(
             elif found is not None and sees(found) and not found.key:  # other notes do not add to a keyed note
                 alike[one.path] = found
         taken |= ledger.notes.stems_like(PurePosixPath(note.path).stem[:_PREFIX])
-        own = {one.path for session in sessions_of(note) for one in ledger.notes.named("session", session)}
+        own = {one.path for session in sessions_of(note.evidence) for one in ledger.notes.named("session", session)}
         for entity in draft.entities:
             if entity.key not in pages and entity.key not in speaking:
                 if ledger.tombstones.is_title_buried(entity.name, ""):

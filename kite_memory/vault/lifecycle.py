@@ -397,7 +397,7 @@ def _for_a_person(contest: Contest) -> bool:
     newer, older = contest.newer, contest.older
     if _ASIDE in (newer.importance, older.importance):
         return False
-    return not _sessions(newer.evidence) & _sessions(older.evidence) or takes_back(newer, older)
+    return not sessions_of(newer.evidence) & sessions_of(older.evidence) or takes_back(newer, older)
 
 
 def takes_back(newer: Note, older: Note) -> bool:
@@ -540,12 +540,8 @@ def _is_later(one: Note, other: Note) -> bool:
     return one.created >= other.created
 
 
-def sessions_of(evidence: Sequence[str]) -> int:
-    """Return the number of sessions that these citations name."""
-    return len(_sessions(evidence))
-
-
-def _sessions(evidence: Sequence[str]) -> frozenset[str]:
+def sessions_of(evidence: Sequence[str]) -> frozenset[str]:
+    """Return the sessions that these citations name, as ``provider:session``."""
     return frozenset(reference.partition("#")[0] for reference in evidence)
 
 

@@ -14,6 +14,7 @@ from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
 from kite_memory.vault.graph import Graph, deserves_a_page, is_place_in_code, stem
+from kite_memory.vault.lifecycle import sessions_of
 from kite_memory.vault.links import tame_line, titled
 from kite_memory.vault.upkeep import is_cut, is_worth_a_line, names_a_choice, says_something_whole, statement, strength
 from kite_memory.vault.wording import digest, entity_key, one_line, stem_key, title_key, words
@@ -180,7 +181,7 @@ def _speaking(notes: Sequence[Note]) -> Counter[str]:
 
 def _sessions(notes: Sequence[Note]) -> dict[str, int]:
     """Return in how many sessions each note was said, be it in notes of their own."""
-    said = [(note, _telling(note), {reference.partition("#")[0] for reference in note.evidence}) for note in notes]
+    said = [(note, _telling(note), sessions_of(note.evidence)) for note in notes]
     found: dict[str, int] = {}
     for note, own, sessions in said:
         alike = (there for other, theirs, there in said if other.project == note.project and _repeats(own, theirs))

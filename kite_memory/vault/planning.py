@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from kite_memory.model.event import EvidenceReference
 from kite_memory.model.note import Action, Amend, Change, Create, Note, NoteKind, NoteStatus, Scope, Skip, Supersede, Surroundings
 from kite_memory.vault import lifecycle, links
 from kite_memory.vault.drafting import Draft, Entity
@@ -401,7 +400,7 @@ def _is_narrower(note: Note, other: Note) -> bool:
 
 def _corroborated(older: Note, evidence: Sequence[str]) -> int:
     """Return the importance that a note rises to as further sessions repeat it; 0 where it does not rise."""
-    before, now = lifecycle.sessions_of(older.evidence), lifecycle.sessions_of((*older.evidence, *evidence))
+    before, now = (len(lifecycle.sessions_of(each)) for each in (older.evidence, (*older.evidence, *evidence)))
     return next((weight for sessions, weight in _WORTH if before < sessions <= now and older.importance < weight), 0)
 
 
@@ -455,13 +454,7 @@ def _unnamed(entity: Entity, pages: Mapping[str, str], named: frozenset[str]) ->
 
 def _in_several_sessions(drafts: Sequence[Draft]) -> bool:
     """Return whether drafts come from several sessions. A draft without a session counts as one of its own."""
-    return len({source for draft in drafts for source in sessions_of(draft.note) or {draft.note.id}}) > 1
-
-
-def sessions_of(note: Note) -> frozenset[str]:
-    """Return the sessions of a note's evidence, named as in the ledger."""
-    found = map(EvidenceReference.parse, note.evidence)
-    return frozenset(f"{one.provider}:{one.session}" for one in found if one is not None)
+    return len({source for draft in drafts for source in lifecycle.sessions_of(draft.note.evidence) or {draft.note.id}}) > 1
 
 
 def _rejection(alternative: str, reason: str) -> str:

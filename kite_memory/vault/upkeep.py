@@ -267,7 +267,7 @@ def strength(note: Note) -> float:
     found -= 0.7 if note.body.startswith(_PLANNED) and not _CLAIMS.search(title) else 0.0
     found -= 0.6 if is_passing(note) else 0.0
     found += 0.3 * (note.importance - 2)
-    found += 0.5 if sessions_of(note.evidence) > 1 else 0.0
+    found += 0.5 if len(sessions_of(note.evidence)) > 1 else 0.0
     return found
 
 
@@ -286,7 +286,7 @@ def is_worth_a_line(note: Note, *, sessions: int = 1) -> bool:
         return False
     if note.kind is NoteKind.PREFERENCE or worded:
         rule = _STANDING.search(note.title) and not _SUPPOSED.search(note.body)
-        standing = worded or rule or max(sessions, sessions_of(note.evidence)) > 1
+        standing = worded or rule or max(sessions, len(sessions_of(note.evidence))) > 1
         return bool(standing) and _is_whole(note.title) and not _ONCE.search(note.title) and not _LEANS.match(note.title)
     if note.body.startswith((_PLANNED, "“")):
         return bool(statement(note))
