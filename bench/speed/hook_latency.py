@@ -5,10 +5,12 @@
     python -m bench.speed.hook_latency --moments            invented notes and a session of 5,000 events: every moment of an agent's
 
 Every round starts each contender once, in a new order, so that a busy minute hits them all. Every prompt comes from a session
-of its own, or the daemon would answer the first one only; but for the one in the long session. Prints a table; asserts nothing.
+of its own, or the daemon would answer the first one only; but for the one in the long session. The daemon keeps the vectors of the
+last prompts: in "other words" no prompt is asked twice. Prints a table; asserts nothing.
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -146,11 +148,13 @@ class Contender:
 def contenders(bare: str, fast: str, prompt: str) -> dict[str, Contender]:
     hook = (fast, "-I", "-S", hook_client.__file__)
     asks = partial(hook_input, prompt)
+    numbers = itertools.count(1)
     through_sh = ("sh", "-c", " ".join(f"'{word}'" for word in hook))
     console_script = (sys.executable, "-c", "from kite_memory.hook_client import main; main()")
     return {
         **_interpreters(bare, fast),
         "hook, fast form": Contender(command=hook, given=asks, speaks=True),
+        "hook, other words": Contender(command=hook, given=lambda: hook_input(f"{prompt} ({next(numbers)})"), speaks=True),
         "hook, through sh": Contender(command=through_sh, given=asks, speaks=True),
         "hook, console script's way": Contender(command=console_script, given=asks, speaks=True),
     }

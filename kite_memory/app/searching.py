@@ -16,6 +16,7 @@ from kite_memory.model.note import Note, NoteKind
 from kite_memory.projects import project_of
 from kite_memory.recall.catalogue import VisibleNotes
 from kite_memory.recall.index import Index
+from kite_memory.recall.lexical import essence
 from kite_memory.recall.prose import name
 from kite_memory.recall.rendering import estimated_tokens, first_words, plain_line
 from kite_memory.recall.search import Mode, Query
@@ -474,7 +475,15 @@ class TimelineConversations:
 
     def _found(self, text: str, project: str, session: str, limit: int, least: float = 0.0) -> list[CardHit]:
         """Return the best hit of each session."""
-        query = CardQuery(text=text[:_READ], within=project, project=project, besides=session, least=least, limit=2 * limit)
+        query = CardQuery(
+            text=text[:_READ],
+            meant=essence(text),  # the vector of which the notes were compared with
+            within=project,
+            project=project,
+            besides=session,
+            least=least,
+            limit=2 * limit,
+        )
         try:
             hits = self.cards.find(query, self.meaning)
         except (KiteError, sqlite3.Error):

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -552,6 +552,7 @@ def _encoded(note: Note) -> str:
     return json.dumps(values, separators=(",", ":"))
 
 
+@lru_cache(maxsize=256)
 def _decoded(document: str) -> Note:
     held: dict[str, Any] = json.loads(document)
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in held.items()}

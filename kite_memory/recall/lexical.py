@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -42,6 +42,7 @@ _PASSING = "+rowid"
 """Prevents FTS5 from looking up each selected note, which takes ten times as long as filtering all matches."""
 _LAST = "\U0010ffff"
 _TERM_LENGTH = 64
+_SHORT_TEXT = 400
 _NAME_BEGINS, _NAME_GOES_ON = 5, 4
 _KEYWORDS = 3
 """With more terms a text is taken for a sentence."""
@@ -80,6 +81,16 @@ class IndexedWords:
 
 def terms(text: str) -> list[str]:
     """Return the terms of a text to search for, each once, in the order of the text."""
+    return list(_short_terms(text)) if len(text) <= _SHORT_TEXT else _terms(text)
+
+
+@lru_cache(maxsize=512)
+def _short_terms(text: str) -> tuple[str, ...]:
+    """Return the terms of a prompt's essence or a title, which a prompt asks for again and again."""
+    return tuple(_terms(text))
+
+
+def _terms(text: str) -> list[str]:
     found: dict[str, None] = {}
     language = language_of(text)
     stop_words = _stop_words(language)

@@ -229,8 +229,7 @@ def _fresh(found: Sequence[Pointer], least: float, listed: Mapping[str, float]) 
 
 def repeats(note: Note, said: Collection[str]) -> bool:
     """Return whether these words already contain what the note says."""
-    title, body = terms(note.title), terms(prose(note.body[:_LOOKED_AT]))
-    return _share(title, said) >= _SAID_TITLE and _share(body, said) >= _SAID_BODY
+    return _share(terms(note.title), said) >= _SAID_TITLE and _share(terms(prose(note.body[:_LOOKED_AT])), said) >= _SAID_BODY
 
 
 def _share(words: Sequence[str], said: Collection[str]) -> float:

@@ -256,6 +256,7 @@ def edits(one: str, other: str, most: int) -> int:
     """
     if abs(len(one) - len(other)) > most:
         return most + 1
+    one, other = _apart(one, other)
     before: list[int] = []
     previous = list(range(len(other) + 1))
     for row, letter in enumerate(one, 1):
@@ -269,3 +270,11 @@ def edits(one: str, other: str, most: int) -> int:
             return most + 1
         before, previous = previous, current
     return min(previous[-1], most + 1)
+
+
+def _apart(one: str, other: str) -> tuple[str, str]:
+    """Return both words without the letters that they begin and end with alike, which no edit of the fewest touches."""
+    shorter = min(len(one), len(other))
+    start = next((place for place in range(shorter) if one[place] != other[place]), shorter)
+    end = next((place for place in range(shorter - start) if one[-1 - place] != other[-1 - place]), shorter - start)
+    return one[start : len(one) - end], other[start : len(other) - end]

@@ -323,10 +323,12 @@ class CardQuery:
     """A query for cards.
 
     ``project`` is where the query comes from; ``within`` restricts the answer to one project. ``session`` is the prefix of a
-    session id; ``besides`` is the id of a session to leave out. Cards that score below ``least`` are left out.
+    session id; ``besides`` is the id of a session to leave out. Cards that score below ``least`` are left out. ``meant`` is what to
+    compare by meaning, as it was written; without it, that is ``text`` with its spelling corrected.
     """
 
     text: str
+    meant: str = ""
     project: str = ""
     within: str = ""
     session: str = ""

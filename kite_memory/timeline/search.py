@@ -184,23 +184,35 @@ class _Asked:
         return sum(term.weight for term in self.terms)
 
 
-def corrected(rows: Rows, text: str) -> str:
-    """Return the text with words that the index does not hold replaced by similar ones that it holds."""
+def corrected(rows: Rows, text: str, beginning: Callable[[str], list[tuple[str, int]]]) -> str:
+    """Return the text with words that the index does not hold replaced by similar ones that it holds.
+
+    ``beginning`` is `words_beginning` of the same index.
+    """
     words = list(dict.fromkeys(word for word in _words(text[:_TEXT]) if word not in _EMPTY))[:_TERMS]
     plain = [word for word in words if len(word) > 3 and word.isascii() and word.isalpha()]
     unknown = [word for word in plain if not _is_held(rows, _quoted(word))]
-    meant = {word: near for word in unknown[:_CORRECTED] if (near := _spelt(rows, word))}
+    meant = {word: near for word in unknown[:_CORRECTED] if (near := _spelt(beginning, word))}
     return _WORD.sub(lambda found: meant.get(found.group().lower(), found.group()), text[:_TEXT]) if meant else text
 
 
-def _spelt(rows: Rows, word: str) -> str:
+def words_beginning(rows: Rows, start: str) -> list[tuple[str, int]]:
+    """Return the words of the index that begin so, each with the number of events that hold it."""
+    found = rows("SELECT term, doc FROM told_words WHERE term >= ? AND term < ?", (start, start + "\U0010ffff"))
+    return [(word, events) for word, events in found if word.isalpha()]
+
+
+def _spelt(beginning: Callable[[str], list[tuple[str, int]]], word: str) -> str:
     """Return the stem in the index that is closest to the word, the most common among equals; empty if none is close."""
     typed = stem(word)
     most = 1 if len(typed) < 8 else 2
+    letters = set(typed)
     found: list[tuple[int, int, str]] = []
     for start in dict.fromkeys((typed[:2], typed[1::-1])):
-        for near, events in rows("SELECT term, doc FROM told_words WHERE term >= ? AND term < ?", (start, start + "\U0010ffff")):
-            if abs(len(near) - len(typed)) <= most and near.isalpha() and (distance := edits(typed, near, most)) <= most:
+        for near, events in beginning(start):
+            if abs(len(near) - len(typed)) > most or len(letters.symmetric_difference(near)) > 2 * most:
+                continue  # far cheaper to see than the edits themselves
+            if (distance := edits(typed, near, most)) <= most:
                 found.append((distance, -events, near))
     return min(found)[2] if found else ""
 

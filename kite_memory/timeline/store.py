@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -97,20 +98,49 @@ class BundleVectors:
             return conversations.save_vectors(database, texts, vectors, now)
 
 
+_WORDS_KEPT = 40_000
+_GROWN = 1.01
+
+
 class _Spelling:
-    """Corrects the words of a query. The last correction is kept, since cards and events are searched for the same text."""
+    """Corrects the words of a query. The last correction is kept, since cards and events are searched for the same text.
+
+    Words of the index are kept, too, by their beginnings, since the index counts the holders of each whenever it lists them. They
+    are read again when events have been forgotten or have grown by a hundredth.
+    """
 
     def __init__(self, database: TimelineDatabase) -> None:
         self._database = database
         self._last: tuple[object, str] = (None, "")
+        self._lock = threading.Lock()
+        self._state = (0, 0)
+        self._words: dict[str, list[tuple[str, int]]] = {}
 
     def corrected(self, text: str) -> str:
         asked = text, self._database.one("PRAGMA data_version")
         known, meant = self._last
         if known != asked:
-            meant = search.corrected(self._database.all, text)
+            with self._lock:
+                self._forget_outdated()
+                meant = search.corrected(self._database.all, text, self._beginning)
             self._last = asked, meant
         return meant
+
+    def _forget_outdated(self) -> None:
+        ((newest, forgotten),) = self._database.all("SELECT MAX(seq), (SELECT COUNT(*) FROM let_go) FROM events")
+        then, forgotten_then = self._state
+        if forgotten != forgotten_then or not then <= (newest or 0) <= then * _GROWN:
+            self._words.clear()
+            self._state = newest or 0, forgotten
+
+    def _beginning(self, start: str) -> list[tuple[str, int]]:
+        words = self._words.pop(start, None)
+        if words is None:
+            words = search.words_beginning(self._database.all, start)
+        self._words[start] = words
+        while sum(map(len, self._words.values())) > _WORDS_KEPT and len(self._words) > 1:
+            del self._words[next(iter(self._words))]
+        return words
 
 
 class _Search:
@@ -172,7 +202,7 @@ class StoredCards(_Search):
     def find(self, query: CardQuery, meaning: ConversationEmbedder | None = None) -> tuple[CardHit, ...]:
         """Return the cards that `conversations.rank` finds, with their events."""
         query = replace(query, text=self._spelling.corrected(query.text))
-        ranked = conversations.rank(self._database.all, query, self._vectors.near(query.text, meaning))
+        ranked = conversations.rank(self._database.all, query, self._vectors.near(query.meant or query.text, meaning))
         events = self._events.numbered([row for each in ranked for row in (each.match.prompt, each.match.answer, each.later)])
         stems = search.query_stems(query.text)
         hits: list[CardHit] = []

@@ -23,6 +23,7 @@ from kite_memory.app.question_answering import (
 from kite_memory.app.searching import TimelineConversations
 from kite_memory.app.session_context import conversation
 from kite_memory.model.event import Event, EventType, Where, evidence_reference
+from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.recall.rendering import render_prompt_block as rendered
@@ -55,6 +56,27 @@ def timeline(tmp_path: Path) -> Iterator[Timeline]:
 @pytest.fixture
 def voices(timeline: Timeline) -> TimelineConversations:
     return TimelineConversations(cards=timeline.cards, meaning=None)
+
+
+def test_a_prompt_is_compared_by_the_one_vector_that_notes_are_compared_with(timeline: Timeline) -> None:
+    asked: list[str] = []
+
+    def of_question(text: str) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+        asked.append(text)
+        return np.array([1.0, 0.0], np.float32)
+
+    meaning = ConversationEmbedder(
+        space="test", of_texts=lambda texts: np.ones((len(texts), 2), np.float32) / 2**0.5, of_question=of_question
+    )
+    while timeline.vectors.embed(meaning, 200, per_day=10**9):
+        pass
+    misspelled = "How long may the sluise jam?"
+    pasted = f"{misspelled} {'The wheel stood still. ' * 400}And then?"
+    voices = TimelineConversations(cards=timeline.cards, meaning=meaning)
+    for prompt in (misspelled, pasted):
+        voices.opening(prompt, project="orchard", session="now")
+
+    assert asked == [misspelled, essence(pasted)]
 
 
 def test_an_opening_that_stands_out_is_given_how_the_conversation_ended(voices: TimelineConversations) -> None:

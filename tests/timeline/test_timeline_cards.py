@@ -331,3 +331,37 @@ def test_the_highest_figures_are_those_that_sorting_all_finds(figures: list[int]
 
     assert [figures[place] for place in found] == sorted((each for each in figures if each >= least), reverse=True)[:most]
     assert len(set(found.tolist())) == len(found)
+
+
+def asked_for(timeline: Timeline, query: CardQuery) -> list[str]:
+    """Return the texts whose vectors the query is compared by, once there is a vector to compare with."""
+    asked: list[str] = []
+
+    def of_question(text: str) -> np.ndarray[Any, np.dtype[np.float32]]:
+        asked.append(text)
+        return np.array(by_topic(text), np.float32)
+
+    while timeline.vectors.embed(BY_TOPIC, 200, per_day=10**9):
+        pass
+    timeline.cards.find(query, replace(BY_TOPIC, of_question=of_question))
+    return asked
+
+
+def test_a_misspelled_question_is_compared_as_corrected_and_a_prompt_by_the_vector_it_has(timeline: Timeline) -> None:
+    talked(timeline, "old", "When does the sluice pump run?", "The sluice pump runs from ten until six, as it is loud.")
+
+    assert asked_for(timeline, CardQuery(text="a louder sluise pump")) == ["a louder sluic pump"]
+    assert asked_for(timeline, CardQuery(text="a louder sluise pump", meant="a louder sluise pump")) == ["a louder sluise pump"]
+    assert timeline.cards.find(CardQuery(text="sluise", meant="sluise"))  # its words are corrected all the same
+
+
+def test_a_word_is_corrected_to_what_the_index_holds_now(timeline: Timeline) -> None:
+    query = CardQuery(text="the sluise pump")
+    talked(timeline, "first", "When does the pump run?", "The pump runs from ten until six, as it is loud.")
+    before = asked_for(timeline, query)
+    talked(timeline, "second", "Is the sluice open?", "The sluice has been open since ten, and stays so.", days=1)
+    meanwhile = asked_for(timeline, query)
+    timeline.forgotten.add(timeline.events.of_session("claude-code", "second"), blank=True)
+
+    assert (before, meanwhile) == (["the sluise pump"], ["the sluic pump"])
+    assert asked_for(timeline, query) == ["the sluise pump"]
