@@ -95,7 +95,7 @@ _LEFT = lazy_regex(
 )
 """What a note says of such a change, with the words beside it: what was left is among them."""
 _CARDS, _COMPARED = 20, 5
-_EMBEDDED, _TALK = 3, 400
+_EMBEDDED, _TALK = 2, 400
 """Conversations whose turns have no stored vectors yet: this many are compared, and so many characters of each text embedded."""
 _NEXT_TURN = 0.6
 """Weight of a turn's vector in its conversation's, as a share of the turn's before: what opened it says most what it is about."""
@@ -260,9 +260,10 @@ def rulings_in(said: Sequence[Event]) -> dict[str, str]:
 
 
 def nearness_of_turns(turns: Sequence["Vector"], asked: "Vector") -> float:
-    """Return the cosine between a question and a conversation, given the vectors of its turns."""
-    whole = sum(turn * _NEXT_TURN**place for place, turn in enumerate(turns))
-    return float(whole @ asked) / math.sqrt(whole @ whole) if turns else 0.0
+    """Return the cosine between a question and a conversation, given the vectors of its turns; 0 for one that says nothing."""
+    weighed = [turn * _NEXT_TURN**place for place, turn in enumerate(turns)]
+    length = math.hypot(*sum(weighed[1:], weighed[0])) if weighed else 0.0
+    return sum(float(turn @ asked) for turn in weighed) / length if length else 0.0
 
 
 def _said_by(event: Event) -> str:

@@ -171,7 +171,7 @@ def stored_vectors(rows: Rows, prompts: Sequence[str], space: str) -> "dict[str,
         " CROSS JOIN bundles AS b ON b.event = e.seq WHERE b.vector IS NOT NULL AND ? IN (SELECT tag FROM space)",
         (json.dumps(list(prompts)), space),
     )
-    return {event: np.frombuffer(vector, np.int8).astype(np.float32) / _SCALE for event, vector in found}
+    return {event: np.asarray(np.frombuffer(vector, np.int8) / _SCALE, np.float32) for event, vector in found}
 
 
 @dataclass(frozen=True, slots=True)
