@@ -220,7 +220,7 @@ class StoredCards(_Search):
         return self._said(prompt, lambda talk: talk.whole)
 
     def vectors(self, prompts: Sequence[str], space: str) -> dict[str, "Vector"]:
-        """Return the stored vectors of those prompts, each with what came of it, by prompt id; of another space there are none."""
+        """Return the stored vectors of those prompts, each with what came of it, by prompt id; nothing for another space."""
         return conversations.stored_vectors(self._database.all, prompts, space)
 
     def closing(self, prompt: str) -> list[Event]:
