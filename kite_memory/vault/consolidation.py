@@ -380,10 +380,8 @@ def _alike(notes: Sequence[Note]) -> Iterator[tuple[Note, Note]]:
 def _merged(text: str, keep: Note, drop: Note, *, whole: bool) -> str:
     evidence = tuple(dict.fromkeys((*keep.evidence, *drop.evidence)))[:_MOST_EVIDENCE]
     names = tuple(dict.fromkeys((*keep.aliases, drop.title, *drop.aliases)))
-    given: dict[str, object] = {
-        "aliases": list(names),
-        "supersedes": [f"[[{one}]]" for one in dict.fromkeys((*keep.supersedes, _stem(drop)))],
-    }
+    replaced = [stem for stem in dict.fromkeys((*keep.supersedes, _stem(drop))) if links.holds(stem)]
+    given: dict[str, object] = {"aliases": list(names), "supersedes": [f"[[{stem}]]" for stem in replaced]}
     if evidence != keep.evidence:
         given["evidence"] = list(evidence)
     if drop.importance > keep.importance:
@@ -399,7 +397,7 @@ def _merged(text: str, keep: Note, drop: Note, *, whole: bool) -> str:
 def _replaced(text: str, keep: Note) -> str:
     marks: dict[str, object] = {
         "status": NoteStatus.SUPERSEDED.value,
-        "superseded_by": f"[[{_stem(keep)}]]",
+        "superseded_by": f"[[{_stem(keep)}]]" if links.holds(_stem(keep)) else "",
         "valid_until": moment(lifecycle.standing_until(keep)),
     }
     return with_properties(text, marks) or ""
