@@ -61,7 +61,7 @@ class IssuerKeys:
     """The issuer's public keys by id, fetched when first needed. Thread-safe.
 
     They are fetched again after an hour and for an unknown id, but never twice within ``pause`` seconds, whether or not that
-    succeeded. If the issuer does not answer, the keys known so far stay valid. While keys are known, nobody waits for a fetch that
+    succeeded. If the issuer does not answer, the keys known so far stay valid. With known keys, no request waits for a fetch that
     another thread has begun.
     """
 
