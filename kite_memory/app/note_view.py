@@ -1,6 +1,5 @@
 """View of one note by its id, path or title, or the reason why it cannot be shown. Needs only the vault."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.recall.prose import name, prose
 from kite_memory.recall.rendering import in_brief, plain, plain_line, quoted, shortened
 from kite_memory.vault import Vault
-from kite_memory.vault.ledger import KnownFile
+from kite_memory.vault.ledger import KnownFile, PageOfNotes
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.review_page import version
 from kite_memory.vault.upkeep import asked_and_said
@@ -128,27 +127,19 @@ class NoteView:
 
         Only the notes of the page are read. ``total`` counts those that match; ``kinds``, ``projects`` and ``statuses`` count all.
         """
-        known = [each for each in self._vault.known.all() if not each.problem and not each.duplicate]
         try:
             earliest = datetime.fromisoformat(since).timestamp() * 1e9 if since else 0.0
         except (ValueError, OverflowError, OSError) as error:
             raise UsageError(f"{since!r:.40} is not a date", hint="write it as 2026-03-01T00:00:00+00:00") from error
-        matching = [
-            each
-            for each in known
-            if kind in ("", each.kind)
-            and project in ("", each.project)
-            and status in ("", each.status)
-            and each.mtime_ns >= earliest
-        ]
-        matching.sort(key=lambda each: (each.status in _PAST or each.path.startswith(_ARCHIVES), -each.mtime_ns, each.path))
-        start, limit = max(0, start), max(1, min(limit, _MOST_LISTED))
+        asked = PageOfNotes(kind=kind, project=project, status=status, since=earliest, past=_PAST, archives=_ARCHIVES)
+        known = self._vault.known
+        found, total = known.page(asked, max(0, start), max(1, min(limit, _MOST_LISTED)))
         return {
-            "notes": [_listed(each, self._vault.notes.read(each.path)) for each in matching[start : start + limit]],
-            "total": len(matching),
-            "kinds": dict(sorted(Counter(each.kind for each in known).items())),
-            "projects": {plain_line(name): number for name, number in sorted(Counter(each.project for each in known).items())},
-            "statuses": dict(sorted(Counter(each.status for each in known).items())),
+            "notes": [_listed(each, self._vault.notes.read(each.path)) for each in found],
+            "total": total,
+            "kinds": dict(known.counts("kind")),
+            "projects": {plain_line(name): number for name, number in known.counts("project")},
+            "statuses": dict(known.counts("status")),
         }
 
     def around(self, *, note: str = "", limit: int = 40) -> Json:

@@ -443,6 +443,18 @@ class Pipeline:
         """Compute the missing embeddings of notes that were indexed by their words only."""
         self._recall.embed(stop=stop)
 
+    def read_vault(self) -> bool:
+        """Read the user's changes to the vault, and return whether they may be indexed. Raises `KiteError` if that fails."""
+        with self._vault.lock:
+            comparison = self._vault.scanner.compare()
+            if comparison.frozen:
+                return False
+            if comparison.deleted or self._vault.scanner.links_outdated:
+                self._vault.scanner.mend_links()
+                self._tidy()
+            self._vault.relations.bring_in_line()
+        return True
+
     def compare_vault(
         self, *, progress: Callable[[int, int], None] = lambda done, total: None, stop: Callable[[], bool] = lambda: False
     ) -> Refreshed | None:
@@ -451,14 +463,8 @@ class Pipeline:
         Indexing holds no lock: a note that is written meanwhile is indexed on its own.
         """
         try:
-            with self._vault.lock:
-                comparison = self._vault.scanner.compare()
-                if comparison.frozen:
-                    return None
-                if comparison.deleted or self._vault.scanner.links_outdated:
-                    self._vault.scanner.mend_links()
-                    self._tidy()
-                self._vault.relations.bring_in_line()
+            if not self.read_vault():
+                return None
             return self._indexer.refresh(progress=progress, stop=stop)
         except KiteError as error:
             log.warning("the vault could not be compared: %s", error)

@@ -38,6 +38,7 @@ from kite_memory.vault.upkeep import asked_and_said
 
 if TYPE_CHECKING:
     from kite_memory.app.searching import SearchableNotes
+    from kite_memory.timeline.conversations import Vector
 
 NOTES = 8
 EVENTS = 12
@@ -93,7 +94,11 @@ _LEFT = lazy_regex(
     re.IGNORECASE,
 )
 """What a note says of such a change, with the words beside it: what was left is among them."""
-_CARDS, _COMPARED, _TALK = 20, 5, 1_500
+_CARDS, _COMPARED = 20, 5
+_EMBEDDED, _TALK = 2, 400
+"""Conversations whose turns have no stored vectors yet: this many are compared, and so many characters of each text embedded."""
+_NEXT_TURN = 0.6
+"""Weight of a turn's vector in its conversation's, as a share of the turn's before: what opened it says most what it is about."""
 _FAR = 0.2
 """A conversation whose cosine with the question is this much lower than the best one's is not looked at more closely."""
 _ABOUT, _SETTLED, _IS_SETTLED, _OTHERWISE = 14.0, 3.3, 0.4, -5.6
@@ -245,13 +250,20 @@ def is_an_answer(likely: float, *, settles: bool, score: float, covered: float) 
     return covered >= _COVERED or (is_likely and likely + score >= _LIKELY_AND_FOUND)
 
 
-def rulings_in(said: Sequence[Event]) -> list[str]:
-    """Return what the user replied at some length in a conversation, no question, each with the agent's next words."""
-    return [
-        f"{event.text} {after.text if after is not None and after.role == 'assistant' else ''}"
+def rulings_in(said: Sequence[Event]) -> dict[str, str]:
+    """Return what the user replied at some length in a conversation, no question, each with the agent's next words, by event id."""
+    return {
+        event.id: f"{event.text} {after.text if after is not None and after.role == 'assistant' else ''}"
         for event, after in zip_longest(said[1:], said[2:])
         if event.role == "user" and len(event.text.split()) >= _RULING_WORDS and _settles(event.text)
-    ]
+    }
+
+
+def nearness_of_turns(turns: Sequence["Vector"], asked: "Vector") -> float:
+    """Return the cosine between a question and a conversation, given the vectors of its turns; 0 for one that says nothing."""
+    weighed = [turn * _NEXT_TURN**place for place, turn in enumerate(turns)]
+    length = math.hypot(*sum(weighed[1:], weighed[0])) if weighed else 0.0
+    return sum(float(turn @ asked) for turn in weighed) / length if length else 0.0
 
 
 def _said_by(event: Event) -> str:
@@ -481,13 +493,27 @@ class QuestionAnswering(TimelineQueries):
         if self._meaning is None:
             return [0.0 for _ in hits], settle
         asked = self._meaning.of_question(question)
-        about = self._meaning.of_texts(["\n".join(event.text for event in each)[:_TALK] for each in said]) @ asked
-        close = [each if near >= max(about) - _FAR else [] for each, near in zip(rulings, about, strict=True)]
-        texts = [text[:_TALK] for each in close for text in each]
-        near = iter((self._meaning.of_texts(texts) @ asked).tolist() if texts else [])
+        prompts = [[event.id for event in each if event.role == "user"] for each in said]
+        stored = self._timeline.cards.vectors([prompt for each in prompts for prompt in each], self._meaning.space)
+        about = [nearness_of_turns([stored[prompt] for prompt in each if prompt in stored], asked) for each in prompts]
+        unknown = [at for at, each in enumerate(prompts) if stored.keys().isdisjoint(each)][:_EMBEDDED]
+        openings = self._cosines(["\n".join(event.text for event in said[at]) for at in unknown], asked)
+        for at, cosine in zip(unknown, openings, strict=True):
+            about[at] = cosine
+        close = [each if near >= max(about) - _FAR else {} for each, near in zip(rulings, about, strict=True)]
+        replies = {prompt: text for each in close for prompt, text in each.items()}
+        near = {prompt: float(stored[prompt] @ asked) for prompt in replies if prompt in stored}
+        late = {prompt: text for prompt, text in replies.items() if prompt not in near}
+        near |= zip(late, self._cosines(list(late.values()), asked), strict=True)
         return [
-            answers(float(one), max((next(near) for _ in each), default=None)) for one, each in zip(about, close, strict=True)
+            answers(one, max((near[prompt] for prompt in each), default=None)) for one, each in zip(about, close, strict=True)
         ], settle
+
+    def _cosines(self, texts: Sequence[str], asked: "Vector") -> list[float]:
+        """Return the cosines of texts that have no stored vector; embedding takes most of an answer's time."""
+        if self._meaning is None or not texts:
+            return []
+        return [float(cosine) for cosine in self._meaning.of_texts([text[:_TALK] for text in texts]) @ asked]
 
     def _without_a_model(
         self, question: str, evidence: Sequence[Evidence], conversations: Sequence[Settled]

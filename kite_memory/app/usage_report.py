@@ -168,7 +168,11 @@ _FLOOR = 0.10
 _SELDOM = 2 * _FLOOR
 
 
-def helping(memory: SessionMemory, notes: Iterable[KnownFile], now: datetime, weeks: int = WEEKS) -> Json:
+CalledNotes = Callable[[Iterable[str]], Mapping[str, KnownFile]]
+"""Returns what is known of the notes with these ids or paths."""
+
+
+def helping(memory: SessionMemory, called: CalledNotes, now: datetime, weeks: int = WEEKS) -> Json:
     """Return the last ``weeks``, latest first, their sum, and the notes ignored most often in them.
 
     ``problem`` is the reason if the record of shown notes cannot be read.
@@ -183,7 +187,7 @@ def helping(memory: SessionMemory, notes: Iterable[KnownFile], now: datetime, we
     except sqlite3.Error as error:
         problem = f"the memory of what was shown cannot be used: {error}"
     total = sum((week.count for week in found), start=Count())
-    named = by_name(notes) if ignored else {}
+    named = called(note for note, _ in ignored) if ignored else {}
     return {
         "verdict": _verdict(total),
         "floor": _FLOOR,
@@ -208,10 +212,6 @@ def occasion_json(occasion: Occasion, known: Mapping[str, KnownFile]) -> Json:
         "reason": occasion.reason,
         "notes": [_given(given, occasion, known.get(given.note)) for given in occasion.given],
     }
-
-
-def by_name(notes: Iterable[KnownFile]) -> dict[str, KnownFile]:
-    return {known.id or known.path: known for known in notes if not known.duplicate}
 
 
 _EVENT_TEXT = 2_000
@@ -244,7 +244,7 @@ class ShownNotes:
 
     def helped(self, *, weeks: int = 12) -> Json:
         """Return how the notes that were shown were used, week by week; see `helping`."""
-        return helping(self._memory, self._known.all(), self._clock(), weeks=max(1, min(weeks, _MOST_WEEKS)))
+        return helping(self._memory, self._known.called, self._clock(), weeks=max(1, min(weeks, _MOST_WEEKS)))
 
     def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
         """Return the evidence of a note, or without one the ``last`` prompts that were shown notes, latest first.
@@ -253,7 +253,7 @@ class ShownNotes:
         """
         if not note:
             occasions = self._memory.report.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
-            known = by_name(self._known.all()) if occasions else {}
+            known = self._known.called({given.note for occasion in occasions for given in occasion.given}) if occasions else {}
             passed = 0 if silent else self._memory.report.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_json(occasion, known) for occasion in occasions], "silent": passed}
         if self._timeline.events.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
@@ -437,7 +437,7 @@ class StatusReport:
         problems += [
             {"reason": each.reason, "count": 1, "where": each.file} for each in (*self._vault.notes.problems(), *index.problems)
         ]
-        helped = helping(self._memory, notes, now)
+        helped = helping(self._memory, self._vault.known.called, now)
         if helped["problem"]:
             problems.append({"reason": helped["problem"], "count": 1, "where": str(self._memory.path)})
         if notes:  # without notes, a missing vault is no problem

@@ -312,7 +312,7 @@ class LocalMemory:
         self._lock = threading.Lock()
         self._closing = ExitStack()
         self._services: Services | None = None
-        self._compared = 0.0
+        self._compared = self._read = 0.0
 
     def starting(self) -> str:
         """Return an empty string: it is always available, unlike a team's store."""
@@ -350,7 +350,7 @@ class LocalMemory:
         except DaemonUnreachable:
             if self._services is None and not self._makes_vault and (answer := self._first_answer(op, asked)) is not None:
                 return answer
-            return self._here().operations.perform(op, asked)
+            return self._here(op).operations.perform(op, asked)
 
     def prepare(self) -> None:
         """Load what the first page needs, most of it modules, while the user's browser opens."""
@@ -369,8 +369,8 @@ class LocalMemory:
                     return perform_light(self._settings, op, asked)
         return None
 
-    def _here(self) -> "Services":
-        """Return the opened services, with the index in step with the vault as in a daemon."""
+    def _here(self, op: str = "") -> "Services":
+        """Return the opened services, with the vault's state up to date for the operation, and the index if it may need that."""
         from kite_memory.wiring.services import open_services  # half a second: only without a daemon
 
         with self._lock:
@@ -378,9 +378,15 @@ class LocalMemory:
                 self._services = self._closing.enter_context(open_services(self._settings))
                 if self._makes_vault:
                     self._services.init_vault()
-            if self._services.has_a_vault and time.monotonic() - self._compared > _FRESH_SECONDS:
-                self._services.pipeline.compare_vault()
-                self._compared = time.monotonic()
+            by_vault = op in _NOT_OF_THE_INDEX
+            if self._services.has_a_vault and time.monotonic() - (self._read if by_vault else self._compared) > _FRESH_SECONDS:
+                if not by_vault:
+                    self._services.pipeline.compare_vault()
+                    self._compared = time.monotonic()
+                elif op != "status":  # which reads the user's changes itself
+                    with suppress(KiteError):  # the operation reports what is wrong
+                        self._services.pipeline.read_vault()
+                self._read = time.monotonic()
             return self._services
 
 
@@ -393,6 +399,8 @@ _READING = frozenset(
     {"search", "recall", "why", "show", "open", "notes", "around", "helped", "status", "timeline", "resume", "threads"}
     | {"how", "fix", "blame", "became"}
 )
+_NOT_OF_THE_INDEX = frozenset({"status", "show", "open", "notes", "around", "why", "helped", "timeline", "threads", "became"})
+"""Answered from the vault's ledger and its files, or from the timeline."""
 _ANSWERED_FROM_CARDS = frozenset({"search", "ask"})
 _CARD_ROUNDS = 3
 """Rounds of making cards, newest first, if no daemon has made them: some two hundred milliseconds."""

@@ -7,15 +7,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
-from kite_memory.distill.budget import Allowance, settle_by
-from kite_memory.distill.extractor import Backend, Busy, Inquiry, Misconfigured, PromptTemplate, Refused, Reply
-from kite_memory.distill.judge import objects_in
 from kite_memory.distill.prose import clean, one_line, stems
 from kite_memory.errors import KiteError
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip
+
+if TYPE_CHECKING:  # most answers are given without a model, and need nothing of these
+    from kite_memory.distill.budget import Allowance
+    from kite_memory.distill.extractor import Backend, Inquiry, PromptTemplate, Reply
 
 _MAX_TOKENS = 900
 _SENTENCES = 8
@@ -61,9 +62,9 @@ class Unsaid:
 class Answerer:
     """Answers questions with a model. Thread-safe."""
 
-    backend: Backend
-    prompt: PromptTemplate
-    allowance: Allowance
+    backend: "Backend"
+    prompt: "PromptTemplate"
+    allowance: "Allowance"
     seconds: float = 60.0
 
     @property
@@ -71,6 +72,8 @@ class Answerer:
         return f"{self.backend.name}:{self.backend.model}"
 
     def answer(self, question: str, pieces: Sequence[EvidencePiece]) -> WrittenAnswer | Unsaid:
+        from kite_memory.distill.extractor import Inquiry
+
         inquiry = Inquiry(
             system=self.prompt.system,
             user=answer_prompt(question, pieces),
@@ -84,8 +87,11 @@ class Answerer:
         return parse_sentences(reply.text, pieces) or Unsaid(reason=NOT_IN_FORM)
 
 
-def ask_booked(backend: Backend, allowance: Allowance, inquiry: Inquiry) -> Reply | Unsaid:
+def ask_booked(backend: "Backend", allowance: "Allowance", inquiry: "Inquiry") -> "Reply | Unsaid":
     """Make one call, booked before it is made. Raises nothing."""
+    from kite_memory.distill.budget import settle_by
+    from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Reply
+
     try:
         booking = allowance.book(backend.estimate(inquiry))
     except KiteError as error:
@@ -125,6 +131,8 @@ def _line(text: str, limit: int) -> str:
 
 def parse_sentences(text: str, pieces: Sequence[EvidencePiece]) -> WrittenAnswer | None:
     """Parse an answer; ``None`` if nothing in ``text`` has the form of one. Sentences not supported by any piece are dropped."""
+    from kite_memory.distill.judge import objects_in
+
     for answer in objects_in(text[:_LONGEST_ANSWER]):
         sentences = answer.get("sentences")
         if not isinstance(sentences, list):
@@ -234,9 +242,9 @@ class Polished:
 class Polisher:
     """Rewords lines with a model. Thread-safe."""
 
-    backend: Backend
-    prompt: PromptTemplate
-    allowance: Allowance
+    backend: "Backend"
+    prompt: "PromptTemplate"
+    allowance: "Allowance"
     seconds: float = 60.0
 
     @property
@@ -245,6 +253,8 @@ class Polisher:
 
     def polish(self, lines: Sequence[str]) -> Polished | Unsaid:
         """Make one call. Raises nothing."""
+        from kite_memory.distill.extractor import Inquiry
+
         inquiry = Inquiry(
             system=self.prompt.system,
             user=polish_prompt(lines),
@@ -270,6 +280,8 @@ def _shown(line: str) -> str:
 
 def read_polished(text: str, lines: Sequence[str]) -> Polished | None:
     """Parse an answer; ``None`` if nothing in ``text`` has the form of one. Of two versions of a line the first counts."""
+    from kite_memory.distill.judge import objects_in
+
     for answer in objects_in(text[:_LONGEST_ANSWER]):
         answered = answer.get("lines")
         if not isinstance(answered, list):

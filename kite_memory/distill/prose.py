@@ -205,7 +205,7 @@ _NAMES_IT = 2
 
 
 def _words(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
+    return lazy_regex(rf"\b(?:{pattern})\b", re.IGNORECASE)
 
 
 CLAIM = _words(

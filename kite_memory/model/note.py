@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from kite_memory.model.event import Event, Provenance, Session
 
@@ -328,9 +328,8 @@ class Note:
         return self.expires is not None and self.expires <= now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A note's file as listed in the vault, without its content."""
+class Entry(NamedTuple):
+    """A note's file as listed in the vault, without its content. A plain tuple, since a listing makes one for every note."""
 
     path: str
     size: int

@@ -469,7 +469,7 @@ class Index:
 
     def _dated(self, entry: Entry) -> Entry:
         racy = entry.mtime_ns > self._clock() - _RACY_NS
-        return replace(entry, mtime_ns=UNKNOWN) if racy else entry
+        return entry._replace(mtime_ns=UNKNOWN) if racy else entry
 
     def _embedded(
         self, space: _Space, wanted: Callable[[], Keys], stop: Callable[[], bool], progress: Callable[[int, int], None]

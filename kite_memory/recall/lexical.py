@@ -97,8 +97,8 @@ def _terms(text: str) -> list[str]:
     for word in _WORD.findall(folded(text)):
         if word in stop_words or len(word) > _TERM_LENGTH:
             continue
-        for run in _SPACELESS_RUN.findall(word):
-            if _SPACELESS_LETTER.match(run):
+        for run in (word,) if word.isascii() else _SPACELESS_RUN.findall(word):
+            if not run.isascii() and _SPACELESS_LETTER.match(run):
                 found.update(dict.fromkeys(map(" ".join, pairwise(run)) if len(run) > 1 else [run]))
             else:
                 found[run] = None

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    Vector = npt.NDArray[np.float32]
     Vectors = npt.NDArray[np.float32]
     Floats = npt.NDArray[np.float64]
 
@@ -159,6 +160,18 @@ def save_vectors(database: sqlite3.Connection, texts: dict[int, str], vectors: "
     database.executemany("DELETE FROM bundles WHERE event = ?", [(event,) for _, event in same if not texts[event]])
     database.execute("UPDATE space SET version = version + 1")
     return len(same)
+
+
+def stored_vectors(rows: Rows, prompts: Sequence[str], space: str) -> "dict[str, Vector]":
+    """Return the vectors of those events of the given ids that have one in this space."""
+    import numpy as np
+
+    found = rows(
+        "SELECT e.id, b.vector FROM json_each(?) AS t CROSS JOIN events AS e ON e.id = t.value"
+        " CROSS JOIN bundles AS b ON b.event = e.seq WHERE b.vector IS NOT NULL AND ? IN (SELECT tag FROM space)",
+        (json.dumps(list(prompts)), space),
+    )
+    return {event: np.asarray(np.frombuffer(vector, np.int8) / _SCALE, np.float32) for event, vector in found}
 
 
 @dataclass(frozen=True, slots=True)

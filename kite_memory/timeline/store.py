@@ -4,10 +4,11 @@ import hashlib
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kite_memory.model.event import Event, EvidenceReference, RedactedResult, Session
 from kite_memory.timeline import cards, conversations, passages, search
@@ -18,6 +19,9 @@ from kite_memory.timeline.schema import TimelineDatabase
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.summaries import Sessions
 from kite_memory.timeline.writing import ForgottenEvents, save_read_result
+
+if TYPE_CHECKING:
+    from kite_memory.timeline.conversations import Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +250,10 @@ class StoredCards(_Search):
     def conversation(self, prompt: str) -> list[Event]:
         """Return the events said in that conversation, oldest first; of a long session, those of the card's turn and the next."""
         return self._said(prompt, lambda talk: talk.whole)
+
+    def vectors(self, prompts: Sequence[str], space: str) -> dict[str, "Vector"]:
+        """Return the stored vectors of those prompts, each with what came of it, by prompt id; nothing for another space."""
+        return conversations.stored_vectors(self._database.all, prompts, space)
 
     def closing(self, prompt: str) -> list[Event]:
         """Return the events said at the end of that conversation, oldest first."""

@@ -17,7 +17,7 @@ from kite_memory.text.quoting import mended
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft
 from kite_memory.vault.files import OWN_PREFIX, CannotRead, Files
-from kite_memory.vault.ledger import KnownFile, Ledger, link_key
+from kite_memory.vault.ledger import KnownFile, Ledger, PageOfNotes, link_key
 from kite_memory.vault.ledger.ledger import NoteRows
 from kite_memory.vault.lifecycle import Rulings, sessions_of
 from kite_memory.vault.listing import COPY_REASON, GENERATED, listing
@@ -292,6 +292,18 @@ class KnownNotes:
     def all(self) -> list[KnownFile]:
         """Return every note as of the last comparison, unread."""
         return self._ledger.notes.everything()
+
+    def page(self, asked: PageOfNotes, start: int, limit: int) -> tuple[list[KnownFile], int]:
+        """Return a page of notes as of the last comparison, unread, and how many there are on all pages; see `NotePages.page`."""
+        return self._ledger.pages.page(asked, start, limit)
+
+    def counts(self, column: Literal["kind", "project", "status"]) -> list[tuple[str, int]]:
+        """Return how many readable notes have each value, as of the last comparison."""
+        return self._ledger.pages.counts(column)
+
+    def called(self, names: Iterable[str]) -> dict[str, KnownFile]:
+        """Return the notes with these ids, or with these paths where they have no id, as of the last comparison, unread."""
+        return {known.id or known.path: known for known in self._ledger.notes.called(names)}
 
     def waiting(self) -> list[KnownFile]:
         """Return the notes that may await their owner's decision, as of the last comparison, unread.

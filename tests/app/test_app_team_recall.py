@@ -263,7 +263,7 @@ def test_it_is_logged_and_counted_as_any_note_that_was_shown(parts: HookParts) -
 
     (occasion,) = parts.recall.memory.report.occasions(5)
     result = occasion_json(occasion, {})
-    counted = helping(parts.recall.memory, (), NOW)
+    counted = helping(parts.recall.memory, lambda names: {}, NOW)
 
     assert result["moment"] == "team"
     assert result["reason"] == "1 of the team's: best 0.80"

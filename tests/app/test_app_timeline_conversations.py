@@ -1,6 +1,6 @@
 """Conversations beside a prompt: quoted where an opening stands out among its project's own, else pointed at."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, cast
@@ -16,6 +16,7 @@ from kite_memory.app.question_answering import (
     answers,
     extract,
     is_an_answer,
+    nearness_of_turns,
     rulings_in,
     sentences_of_evidence,
     settled_in,
@@ -23,6 +24,7 @@ from kite_memory.app.question_answering import (
 from kite_memory.app.searching import TimelineConversations
 from kite_memory.app.session_context import conversation
 from kite_memory.model.event import Event, EventType, Where, evidence_reference
+from kite_memory.recall.embedder import Vectors
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
@@ -178,8 +180,8 @@ def test_a_ruling_is_a_reply_of_some_length_with_the_words_after_it() -> None:
         said(6, "ship it", role="user"),
     ]
 
-    assert rulings_in(talk) == [f"{SETTLED} Set to an hour."]
-    assert rulings_in(talk[4:]) == rulings_in([]) == []
+    assert rulings_in(talk) == {talk[4].id: f"{SETTLED} Set to an hour."}
+    assert rulings_in(talk[4:]) == rulings_in([]) == {}
 
 
 @given(about=st.floats(0, 1), settled=st.floats(0, 1), more=st.floats(0, 1))
@@ -205,28 +207,60 @@ class NoNotes:
 
 @pytest.fixture
 def asking(timeline: Timeline) -> QuestionAnswering:
-    meaning = ConversationEmbedder(
-        space="test",
-        of_texts=lambda texts: np.array([toward(text) for text in texts], np.float32),
-        of_question=lambda text: np.array(toward(text), np.float32),
-    )
+    asking = about(timeline, [])
+    _embed(asking)
+    return asking
+
+
+def about(timeline: Timeline, embedded: list[str]) -> QuestionAnswering:
+    """Return what answers questions, and adds every text that it embeds to ``embedded``."""
+
+    def of_texts(texts: Sequence[str]) -> Vectors:
+        embedded.extend(texts)
+        return np.array([toward(text) for text in texts], np.float32)
+
     nothing = NoNotes()
-    asking = QuestionAnswering(
+    return QuestionAnswering(
         timeline=timeline,
         notes=cast(StoredNotes, nothing),
         recall=cast(Recall, nothing),
         answerer=lambda: None,
         clock=lambda: MONDAY,
-        meaning=meaning,
+        meaning=ConversationEmbedder(space="test", of_texts=of_texts, of_question=lambda text: np.array(toward(text), np.float32)),
     )
-    _embed(asking)
-    return asking
 
 
 def _embed(asking: QuestionAnswering) -> None:
     assert asking._meaning is not None
     while asking._timeline.vectors.embed(asking._meaning, 200, per_day=10**9):
         pass
+
+
+def test_a_question_embeds_only_conversations_whose_turns_have_no_vectors_and_few_of_them(timeline: Timeline) -> None:
+    ruling = "guests may have the boat on Sundays only, and never after dark"
+    answers = "I'd allow the boat on any day of the week, but in winter.", "Set: the boat may be had on Sundays, until it is dark."
+    for number in range(3):
+        talked(timeline, f"t{number}", "When may the boat be borrowed by guests?", answers[0], ruling, answers[1], days=9 - number)
+    embedded: list[str] = []
+    asking = about(timeline, embedded)
+
+    anew = asking.ask(question="when may guests borrow the boat?", project="orchard")["sentences"]
+    texts = len(embedded)
+    _embed(asking)
+    embedded.clear()
+    stored = asking.ask(question="when may guests borrow the boat?", project="orchard")["sentences"]
+
+    assert ruling in anew[0]["text"] and ruling in stored[0]["text"]
+    assert texts == 4  # of two conversations how they began, and the ruling
+    assert not any("boat" in text for text in embedded)  # a chat with short answers alone has no vector
+
+
+def test_a_conversation_is_as_near_as_its_turns_together_the_first_most() -> None:
+    near, far = np.array([1.0, 0.0], np.float32), np.array([0.0, 1.0], np.float32)
+
+    assert nearness_of_turns([near, near], near) == pytest.approx(1.0)
+    assert nearness_of_turns([near, far], near) > nearness_of_turns([far, near], near) > nearness_of_turns([far], near) == 0.0
+    assert nearness_of_turns([], near) == 0.0
 
 
 def test_the_newer_ruling_answers_a_question_in_other_words_before_the_older(asking: QuestionAnswering, timeline: Timeline) -> None:

@@ -4,6 +4,6 @@ Not derived data: notes can be read again, but not who wrote them, nor that one 
 """
 
 from kite_memory.vault.ledger.database import Intent, Keyed, KnownFile, OpenedFile, Wording, link_key, place_digest
-from kite_memory.vault.ledger.ledger import Ledger
+from kite_memory.vault.ledger.ledger import Ledger, PageOfNotes
 
-__all__ = ["Intent", "Keyed", "KnownFile", "Ledger", "OpenedFile", "Wording", "link_key", "place_digest"]
+__all__ = ["Intent", "Keyed", "KnownFile", "Ledger", "OpenedFile", "PageOfNotes", "Wording", "link_key", "place_digest"]

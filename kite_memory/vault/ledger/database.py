@@ -379,5 +379,5 @@ def known_where(database: LedgerDatabase, where: str, *values: object, limit: in
 
 
 def known(row: Sequence[Any]) -> KnownFile:
-    path, id, duplicate, *rest = row
-    return KnownFile(path, id, bool(duplicate), *rest)
+    path, id, duplicate, kind, title, project, status, size, mtime_ns, problem = row
+    return KnownFile(path, id, duplicate != 0, kind, title, project, status, size, mtime_ns, problem)

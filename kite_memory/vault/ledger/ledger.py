@@ -1,6 +1,8 @@
 """The ledger as a whole, and the files of the vault as of the last comparison: their names, links and evidence."""
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -13,7 +15,51 @@ from kite_memory.vault.ledger.keys import Bodies, KeyRows, Relations, Tombstones
 from kite_memory.vault.upkeep import asks
 from kite_memory.vault.wording import body_key, entity_key, stem_key, title_key
 
+_READABLE = "twin = 0 AND problem = ''"
 _WAITS = "(status = 'proposed' OR asks) AND status IN ('proposed', 'accepted') AND twin = 0 AND problem = ''"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOfNotes:
+    """What is listed: notes of this kind, project and status, where given, changed since this time in nanoseconds.
+
+    Notes of a status in ``past``, or whose path begins as ``archives``, no longer hold.
+    """
+
+    kind: str = ""
+    project: str = ""
+    status: str = ""
+    since: float = 0.0
+    past: Collection[str] = ()
+    archives: str = ""
+
+
+class NotePages:
+    """Lists of the notes, page by page."""
+
+    def __init__(self, database: LedgerDatabase, notes: "NoteRows") -> None:
+        self._database = database
+        self._notes = notes
+
+    def page(self, asked: PageOfNotes, start: int, limit: int) -> tuple[list[KnownFile], int]:
+        """Return a page of the notes that match, those changed last first and those that no longer hold after them, and how many
+        match.
+        """
+        where = f"{_READABLE} AND ? IN ('', kind) AND ? IN ('', project) AND ? IN ('', status) AND mtime_ns >= ?"
+        values = asked.kind, asked.project, asked.status, asked.since
+        ((total,),) = self._database.run(f"SELECT COUNT(*) FROM files WHERE {where}", *values)  # noqa: S608 - ours
+        paths = self._database.run(
+            f"SELECT path FROM files WHERE {where} ORDER BY status IN (SELECT value FROM json_each(?))"  # noqa: S608 - ours
+            " OR SUBSTR(path, 1, LENGTH(?)) = ?, mtime_ns DESC, path LIMIT ? OFFSET ?",
+            *(*values, json.dumps(list(asked.past)), asked.archives, asked.archives, limit, start),
+        )
+        return [known for (path,) in paths if (known := self._notes.at(path)) is not None], total
+
+    def counts(self, column: Literal["kind", "project", "status"]) -> list[tuple[str, int]]:
+        """Return how many notes have each value, sorted by it; no copies and nothing unreadable."""
+        return self._database.run(
+            f"SELECT {column}, COUNT(*) FROM files WHERE {_READABLE} GROUP BY {column} ORDER BY {column}"  # noqa: S608 - ours
+        )
 
 
 class LinkRows:
@@ -153,6 +199,14 @@ class NoteRows:
     def at(self, path: str) -> KnownFile | None:
         return self._one("path = ?", path)
 
+    def called(self, names: Iterable[str]) -> list[KnownFile]:
+        """Return the notes with these ids, or with these paths where they have no id; no copies."""
+        asked = json.dumps(list(names))
+        return [
+            *known_where(self._database, "id IN (SELECT value FROM json_each(?)) AND id <> '' AND twin = 0", asked),
+            *known_where(self._database, "path IN (SELECT value FROM json_each(?)) AND id = '' AND twin = 0", asked),
+        ]
+
     def by_id(self, id: str) -> KnownFile | None:
         """Return the file that an id belongs to, not its copies."""
         return self._one("id = ? AND id <> '' AND twin = 0", id)
@@ -251,6 +305,7 @@ class Ledger:
         self.keys = KeyRows(self._database)
         self.notes = NoteRows(self._database, self.keys)
         self.links = LinkRows(self._database)
+        self.pages = NotePages(self._database, self.notes)
         self.problems = ProblemRows(self._database)
         self.tombstones = Tombstones(self._database, self.keys)
         self.bodies = Bodies(self._database)
