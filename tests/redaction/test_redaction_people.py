@@ -7,7 +7,7 @@ import pytest
 
 from kite_memory.redaction import redact, redaction_engine
 from kite_memory.redaction.chance import TextWords
-from kite_memory.redaction.cleaning import bare, clean
+from kite_memory.redaction.cleaning import LABEL, bare, clean, listed, tables
 from kite_memory.redaction.redaction_engine import find
 from tests.redaction.people import Case, cases
 
@@ -115,3 +115,10 @@ def test_leaving_out_words_that_no_search_asks_for_changes_nothing(monkeypatch: 
 def every_word(small: bytes) -> TextWords:
     each = frozenset(re.findall(rb"[a-z]+", small))
     return TextWords(each, b" ".join((b"", *each)), parts=True)
+
+
+def test_words_of_the_lists_are_folded_like_the_texts_they_are_met_in() -> None:
+    words = {word for _, table in tables("words.txt") for value in table.values() for word in value.split()}
+    others = {word for word in words if LABEL not in bare(word)}
+
+    assert [word for word in sorted(others) if listed(word) != [bare(word)]] == []
