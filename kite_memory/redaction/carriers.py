@@ -178,6 +178,8 @@ _CHAIN_KEYS = tuple(
 """Hexadecimal digits that are a hash in every other place."""
 _CHAIN_KEY = b"x" * 64
 _HEX_RUNS = bytes(ord("x") if code in b"0123456789abcdefABCDEF" else 32 for code in range(256))
+_OF_BASE64 = lazy_regex(rb"6(?:(?<=ase6)|(?<=b6))4")
+_OF_PGPASS = lazy_regex(rb":(?:543|\*:)")
 _LDAP_HASH = lazy_regex(rb"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{20,140}+={0,2}")
 
 
@@ -194,9 +196,9 @@ def find_carried(raw: bytes, words: TextWords, spans: list[Span]) -> None:
         if b"pass" in words.joined:
             _passwords(raw, spans)
         _by_position(raw, words, spans)
-    if b"ase64" in raw or b"b64" in raw or b"atob(" in raw:
+    if _OF_BASE64.search(raw) or (b"(" in raw and b"atob(" in raw):
         _decoded_by_a_program(raw, spans)
-    if b":543" in raw or b":*:" in raw:
+    if _OF_PGPASS.search(raw):
         for found in _PGPASS.finditer(raw):
             _add(found, 3, "password", spans)
     if b"<<<" in raw:
@@ -207,7 +209,7 @@ def find_carried(raw: bytes, words: TextWords, spans: list[Span]) -> None:
         _chain_keys(raw, spans)
     if b"$" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _HASH.finditer(raw))
-    if b"{S" in raw:
+    if b"{" in raw and b"{S" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _LDAP_HASH.finditer(raw))
 
 
@@ -429,21 +431,24 @@ _LABELLED = (
     (b"content", lazy_regex(rb"content[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), lazy_regex(rb"[\"']" + _LABELS + _FIELD)),
     (
         b"<",
-        lazy_regex(rb":?[ \t]{0,4}<(?:b|code|strong|span|em|kbd|tt|pre)\b[^<>]{0,60}>"),
+        lazy_regex(rb"<(?:b|code|strong|span|em|kbd|tt|pre)\b[^<>]{0,60}>"),
         lazy_regex(rb">[ \t]{0,4}" + _LABELS + _IN_TAG),
     ),
     (b"</", lazy_regex(rb"</(?:strong|b|em|i|span|label)>:?[ \t]{1,4}"), lazy_regex(rb">[ \t]{0,4}" + _LABELS + _AFTER_TAG)),
     (b"val", lazy_regex(rb"val(?:ue)?[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), lazy_regex(rb"[\"']" + _LABELS + _FIELD)),
 )
 """What follows a label is searched first, from a literal on, since it is much rarer than the sign before a label."""
+_LITERALS = frozenset((*(literal for literal, _ in _MARKUP), *(literal for literal, _, _ in _LABELLED)))
+_OPENING = ord("<")
 
 
 def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
     if b"<" not in raw and b'"val' not in small and b"'val" not in small:
         return
-    matches = [found for literal, pattern in _MARKUP if literal in small for found in pattern.finditer(small)]
+    there = {literal for literal in _LITERALS if literal[0] != _OPENING or b"<" in raw if literal in small}
+    matches = [found for literal, pattern in _MARKUP if literal in there for found in pattern.finditer(small)]
     for literal, behind, pattern in _LABELLED:
-        for hit in behind.finditer(small) if literal in small else ():
+        for hit in behind.finditer(small) if literal in there else ():
             matches += pattern.finditer(small, max(0, hit.start() - _LABEL_REACH), hit.end() + _LAYOUT_LINE)
     for found in matches:
         start, end = found.span("value")
