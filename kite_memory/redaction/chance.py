@@ -520,7 +520,7 @@ _NO_VALUE = lazy_regex(
     re.DOTALL,
 )
 _ADJECTIVE = lazy_regex(
-    rb"(?:ed|ing|able|ible|ive|only|less|free|safe|ful|al|ary|ory|ly|ent|ant|ous|like|wide|specific|aware|proof|side"
+    rb"(?:\A(?:over|up|out|off|down|in)|ed|ing|able|ible|ive|only|less|free|safe|ful|al|ary|ory|ly|ent|ant|ous|like|wide|specific|aware|proof|side"
     rb"|level|time)\Z"
 )
 _TRAILING_NUMBER = lazy_regex(rb"[A-Za-z]{3,40}[0-9]{2,6}[!?]?")

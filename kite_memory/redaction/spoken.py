@@ -535,8 +535,8 @@ def _stated(
     last -= len(raw[first:last]) - len(raw[first:last].rstrip(b".:!"))
     if small[first:last].endswith(b"." + small[start:at]):
         return  # `self.password = self.account.password`
-    if language and copula in _ENGLISH_COPULAS:
-        language = ""  # a label with another meaning in English
+    if copula and (not language or copula in _ENGLISH_COPULAS):  # a label may have another meaning in English
+        language = _COPULAS_OF_OTHERS.get(copula, "")
     if states(raw[first:last], language):
         spans.append((first, last, _KIND))
 
@@ -556,6 +556,7 @@ _USER_NAMED = lazy_regex(
     rb"[ \t,;/|]{1,4}(?:(?:and|with|und|mit|y|con|e|com|et|avec|en|met) )?(?:the |its )?\Z"
 )
 _ABBREVIATED = frozenset((b"pw", b"pwd"))
+_COPULAS_OF_OTHERS = {b"e": "italian", b"ist": "german", b"lautet": "german", b"est": "french", b"es": "spanish"}
 _ENGLISH_COPULAS = frozenset(b"is was are were".split())
 _STATING = frozenset(b"secret pass creds psk".split())
 
