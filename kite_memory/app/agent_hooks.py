@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import blake2b
 from time import monotonic
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 import orjson
 
@@ -123,6 +123,20 @@ class Judging:
     patience: float = PATIENCE
 
 
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class _Latest(OrderedDict[K, V]):
+    """What was noted last, of as many sessions as may be at work: noting more drops what was noted longest ago."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > _MOST_TURNS:
+            self.popitem(last=False)
+
+
 class HookHandler:
     """Answers the hooks of all agents. Thread-safe.
 
@@ -156,13 +170,13 @@ class HookHandler:
             self.patience = judging.patience if judging.mode == "wait" else 0.0
         self._clock = clock
         self._lock = threading.Lock()
-        self._left: OrderedDict[str, int] = OrderedDict()
-        self._forks: OrderedDict[str, None] = OrderedDict()
-        self._unopened: OrderedDict[str, None] = OrderedDict()
-        self._answered: OrderedDict[bytes, float] = OrderedDict()
-        self._took: OrderedDict[str, float] = OrderedDict()
-        self._heard: OrderedDict[str, str] = OrderedDict()
-        self._waiting: OrderedDict[str, HookContext | None] = OrderedDict()
+        self._left = _Latest[str, int]()
+        self._forks = _Latest[str, None]()
+        self._unopened = _Latest[str, None]()
+        self._answered = _Latest[bytes, float]()
+        self._took = _Latest[str, float]()
+        self._heard = _Latest[str, str]()
+        self._waiting = _Latest[str, HookContext | None]()
 
     def close(self) -> None:
         if self._judges is not None:
@@ -205,10 +219,7 @@ class HookHandler:
 
     def _log_time(self, session: str, took: float) -> None:
         with self._lock:
-            self._took.pop(session, None)
             self._took[session] = took
-            while len(self._took) > _MOST_TURNS:
-                self._took.popitem(last=False)
 
     def _is_repeated(self, key: bytes) -> bool:
         """Return whether this very input was answered just now: the agent runs the hook twice, from its settings and a plugin."""
@@ -217,10 +228,7 @@ class HookHandler:
             before = self._answered.get(key)
             if before is not None and now - before < _TWICE_SECONDS:
                 return True
-            self._answered.pop(key, None)
             self._answered[key] = now
-            while len(self._answered) > _MOST_TURNS:
-                self._answered.popitem(last=False)
         return False
 
     def _forget_answer(self, key: bytes) -> None:
@@ -278,8 +286,6 @@ class HookHandler:
         """Give the session's opening block with its next prompt, since its delivery at the start failed."""
         with self._lock:
             self._unopened[session] = None
-            while len(self._unopened) > _MOST_TURNS:
-                self._unopened.popitem(last=False)
 
     def _take_unopened(self, session: str) -> bool:
         """Return whether the session's opening block is still to be given, and clear the mark."""
@@ -382,8 +388,6 @@ class HookHandler:
         self._recall.take_over(session, known.parent)
         with self._lock:
             self._forks[session] = None
-            while len(self._forks) > _MOST_TURNS:
-                self._forks.popitem(last=False)
 
     def _acted(self, context: HookContext, delivery: Delivery) -> str:
         session = context.session
@@ -396,10 +400,7 @@ class HookHandler:
     def _hold(self, context: HookContext, *, held: bool) -> None:
         """Note that the session's prompts reach us, and keep one whose answer the agent would drop until a tool has ended."""
         with self._lock:
-            self._waiting.pop(context.session, None)
             self._waiting[context.session] = context if held else None
-            while len(self._waiting) > _MOST_TURNS:
-                self._waiting.popitem(last=False)
 
     def _waiting_prompt(self, context: HookContext) -> HookContext | None:
         """Return the prompt that the agent is working on, once, if it could not be answered when it was sent."""
@@ -429,10 +430,7 @@ class HookHandler:
             self._open_later(session)
         last = asked[-1].id if asked else ""
         with self._lock:
-            self._heard.pop(session, None)
             self._heard[session] = last
-            while len(self._heard) > _MOST_TURNS:
-                self._heard.popitem(last=False)
         return (
             None
             if last in ("", heard)
@@ -481,10 +479,7 @@ class HookHandler:
 
     def _add(self, session: str, tokens: int) -> int:
         with self._lock:
-            left = min(_TURN_TOKENS, self._left.pop(session, _TURN_TOKENS) + tokens)
-            self._left[session] = left
-            while len(self._left) > _MOST_TURNS:
-                self._left.popitem(last=False)
+            left = self._left[session] = min(_TURN_TOKENS, self._left.get(session, _TURN_TOKENS) + tokens)
         return left
 
 

@@ -18,7 +18,7 @@ from kite_memory.projects import project_of
 from kite_memory.vault import Vault, links
 from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.links import Link
-from kite_memory.vault.notefile import body_of
+from kite_memory.vault.notefile import body_of, with_body
 from kite_memory.vault.wording import body_key
 from kite_memory.vault.writing import Amended, LeftAlone, Skipped, Superseded, Written
 
@@ -132,7 +132,7 @@ class Importer:
                 continue
             body = self._relinked(draft.note.body, note.body, called)
             text = self._vault.notes.text(note.path)
-            after = text[: len(text) - len(body_of(text))] + body + "\n"
+            after = with_body(text, f"{body}\n")
             if body != note.body and self._vault.edits.rewrite(note.path, text, after):
                 changed.add(note.path)
         return changed

@@ -57,13 +57,20 @@ def kept_answer(config: Config, name: str, now: datetime, *, keys: Sequence[str]
             return None
 
 
+def _stamp_of(path: str) -> tuple[int, int] | None:
+    try:
+        return sqlite.stamp_of(Path(path))
+    except OSError:  # deleted meanwhile, or a link that leads nowhere, as an editor makes one beside a file that is not saved
+        return None
+
+
 def inputs_digest(config: Config, now: datetime, *, keys: Sequence[str]) -> str:
     """Return a digest of all that answers are made of, transcripts aside: settings, ``keys``, state, vault, and the day."""
     beside = {path.name: sqlite.stamp_of(path) for path in sorted(config.file.parent.glob("*.*")) if path.is_file()}
     state = {name: stamp for name, stamp in sqlite.stamps(config.state).items() if not name.endswith(".html")}  # `kmem web`'s link
-    vault: list[tuple[str, int, int]] = []
+    vault: list[tuple[str, tuple[int, int] | None]] = []
     for here, folders, names in os.walk(config.vault):
         folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
-        vault += ((os.path.join(here, name), *sqlite.stamp_of(Path(here, name))) for name in sorted(names))  # noqa: PTH118 - a vault may have many
+        vault += ((path := os.path.join(here, name), _stamp_of(path)) for name in sorted(names))  # noqa: PTH118 - a vault may have many
     whole = repr((__version__, config, sorted(keys), f"{now:%Y-%m-%d}", beside, state, vault))
     return hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()

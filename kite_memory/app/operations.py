@@ -31,7 +31,7 @@ from kite_memory.tools.declarations import OTHER_VERSION, ToolDispatcher
 from kite_memory.tools.store import MemoryPlace
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
-from kite_memory.vault.notefile import body_of
+from kite_memory.vault.notefile import with_body
 from kite_memory.vault.review_page import version
 
 Json = dict[str, Any]
@@ -233,7 +233,7 @@ class NoteChanges:
             if seen and seen != version(found):
                 raise NoteChanged(f"{found.path} has changed since you opened it", hint="open it again, and repeat your change")
             before = self._vault.notes.text(found.path)
-            after = before[: len(before) - len(body_of(before))] + words + "\n"
+            after = with_body(before, f"{words}\n")
             if after != before and not self._vault.edits.rewrite(found.path, before, after):
                 raise NoteChanged(f"{found.path} cannot be changed now", hint="another program may be writing it: try again")
             if found.id:

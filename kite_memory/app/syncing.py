@@ -1,5 +1,6 @@
 """Exchange of notes, events, deletions and counts with a person's other machines, through a folder or a git repository."""
 
+import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -108,7 +109,7 @@ class Syncing:
         self._environment = machine.environment
         self._clock = clock
         self._step = step
-        self._lock = WriterLock(machine.state / f"{NAME}.lock")
+        self._lock = WriterLock(machine.state / f"{NAME}.lock", busy="another `kmem sync` has been running for too long")
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {"sync": self.sync, "sync_status": self.status}
@@ -348,25 +349,28 @@ class Syncing:
         under_way.came.forgotten += len(new)
 
     def _take_back(self, under_way: _Round) -> None:
-        """Take what was forgotten out of this machine's own segments."""
+        """Take what was forgotten out of this machine's own segments. A damaged one is tried again in the next round."""
         state, folder = under_way.state, under_way.folder
         lines = frozenset(line.id for line, blank in self._timeline.forgotten.lines() if blank)
         notes = state.gone()
-        mark = f"{len(lines)}:{len(notes)}"
+        mark = hashlib.sha256("\n".join((*sorted(lines), "", *sorted(notes))).encode()).hexdigest()
         if state.setting("taken back") == mark:
             return
+        whole = True
         for number in folder.numbers(state.machine):
             try:
                 rows = folder.rows(state.machine, number, under_way.key)
             except (NotWhole, OSError):
+                whole = False
                 under_way.problems.append(f"{state.machine}: this machine's own segment {number} is damaged")
                 continue
             kept = [row for each in rows if (row := without_forgotten(each, lines=lines, notes=notes)) is not None]
             if kept != rows:
                 self._step("take back")
                 folder.put(state.machine, number, pack(kept, key=under_way.key, machine=state.machine, number=number))
-        with state.changing():
-            state.set("taken back", mark)
+        if whole:
+            with state.changing():
+                state.set("taken back", mark)
 
     def _write(self, under_way: _Round, notes: SyncedNotes) -> None:
         """Write what the others do not know, in segments: each is recorded as sent with its content, then put into the folder."""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -201,9 +202,10 @@ class TimelineQueries:
         head = _head(found)
         room = max(_LEAST_TOKENS, min(tokens, _MOST_TOKENS)) - likely_tokens(head)
         room -= sum(likely_tokens(_HEADINGS[part]) + 1 for part in {line.part for line in found.lines})
-        kept = fitted(found.lines, tokens=room, cost=_tokens)
-        better = self._polished(kept, room) if polish else _Polish()
-        text = "\n".join((head, *_lines([better.lines.get(line, line) for line in kept])))
+        cost = partial(_tokens, of=chosen)
+        kept = fitted(found.lines, tokens=room, cost=cost)
+        better = self._polished(kept, room, cost) if polish else _Polish()
+        text = "\n".join((head, *_lines([better.lines.get(line, line) for line in kept], chosen)))
         return {
             "session": _session(chosen),
             "at": found.at.isoformat(),
@@ -233,7 +235,7 @@ class TimelineQueries:
             "took_ms": since(began),
         }
 
-    def _polished(self, lines: Sequence[BriefLine], room: int) -> "_Polish":
+    def _polished(self, lines: Sequence[BriefLine], room: int, cost: Callable[[BriefLine], int]) -> "_Polish":
         """Reword lines by a model. Those that become too long stay as they were."""
         from kite_memory.distill.answering import (
             Polished,
@@ -250,11 +252,11 @@ class TimelineQueries:
                 return _Polish(remark=f"the model was of no help, so this is the plain brief: {plain_line(reason)}")
             case Polished() as polished:
                 pass
-        room -= sum(map(_tokens, lines))
+        room -= sum(map(cost, lines))
         found: dict[BriefLine, BriefLine] = {}
         for place, text in polished.lines.items():
             longer = replace(lines[place], text=text)
-            if (needed := _tokens(longer) - _tokens(lines[place])) <= room:
+            if (needed := cost(longer) - cost(lines[place])) <= room:
                 found[lines[place]] = longer
                 room -= needed
         return _Polish(lines=found, by=polisher.name, refused=polished.refused + len(polished.lines) - len(found))
@@ -346,19 +348,17 @@ def _head(found: Brief) -> str:
     parts = [session.project, f"{session.provider}:{session.id[:8]}", f"{found.at:%Y-%m-%d %H:%M} UTC"]
     if found.branch not in ("", "HEAD"):
         parts.append(f"on {found.branch}")
-    if session.title:
-        parts.append(session.title)
     return plain_line(" · ".join(filter(None, parts)))
 
 
-def _lines(lines: Sequence[BriefLine]) -> list[str]:
+def _lines(lines: Sequence[BriefLine], of: Session) -> list[str]:
     output: list[str] = []
     part: BriefPart | None = None
     for line in lines:
         if line.part is not part:
             part = line.part
             output.append(_HEADINGS[part])
-        output.append(_cited(line))
+        output.append(_cited(line, of))
     return output
 
 
@@ -372,8 +372,8 @@ class _Polish:
     remark: str = ""
 
 
-def _tokens(line: BriefLine) -> int:
-    return likely_tokens(_cited(line)) + 1
+def _tokens(line: BriefLine, *, of: Session) -> int:
+    return likely_tokens(_cited(line, of)) + 1
 
 
 def _line_json(line: BriefLine, better: BriefLine | None) -> Json:
@@ -381,12 +381,18 @@ def _line_json(line: BriefLine, better: BriefLine | None) -> Json:
     return entry if better is None else {**entry, "plain": plain_line(line.text, 1_000)}
 
 
-def _cited(line: BriefLine) -> str:
-    """Return the line with its first citation. The session's id is shortened; `kmem timeline` accepts it as it is."""
+def _cited(line: BriefLine, of: Session) -> str:
+    """Return the line with its first citation, ``#…`` for an event of the session, which the brief's first line names.
+
+    The id of another session is shortened; `kmem timeline` accepts it as it is.
+    """
+    said = f"- {plain_line(line.text, 1_200)}"
     reference = EvidenceReference.parse(line.evidence[0])
     if reference is None:
-        return f"- {plain_line(line.text, 1_000)}"
-    return f"- {plain_line(line.text, 1_000)} [{evidence_reference(reference.provider, reference.session[:8], reference.event)}]"
+        return said
+    whole = evidence_reference(reference.provider, reference.session[:8], reference.event)
+    is_own = (reference.provider, reference.session) == (of.provider, of.id)
+    return f"{said} [{f'#{reference.event}' if is_own else whole}]"
 
 
 def _is_among(session: Session, projects: Collection[str] | None) -> bool:

@@ -299,6 +299,7 @@ def resume(
 
     The brief is made from events alone, without a model: what changed, what failed, what to verify next, the last stable point,
     and what is open. With --polish a model may rephrase a line; a line that does not keep the meaning is discarded.
+    A citation such as #4fe3ad32 is of the session named in the first line: kmem timeline SESSION#4fe3ad32 shows it.
 
     Example: kmem resume --cwd mycelia
     """

@@ -527,10 +527,6 @@ def _words(given: list[str]) -> str:
     return read_all(_LONGEST_TEXT) if given == ["-"] else " ".join(given)
 
 
-def _of(project: str) -> str:
-    return f", {project}" if project else ""
-
-
 def _run(command: list[str]) -> None:
     try:
         subprocess.run(command, check=True)

@@ -34,6 +34,8 @@ from kite_memory.distill.extractor import (
 from kite_memory.distill.transport import shortened_error
 
 _LARGEST_OUTPUT = 4_000_000
+_TO_READ_THE_REST = 5.0
+"""Seconds in which what is left in the pipes is read once all processes of the group have ended."""
 _AN_HOUR = 3_600.0
 _OURS = ("KMEM_", "KITE_", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION")
 """Variables that let our hook find its daemon, or make the client act as a child of a running session."""
@@ -229,7 +231,9 @@ def _ended(process: "subprocess.Popen[bytes]", timeout: float) -> _Ended | Busy 
         late = True
     _kill_group(process)  # a child that holds the pipes open would keep the listeners
     for listener in listeners:
-        listener.join()
+        listener.join(_TO_READ_THE_REST)
+    if any(listener.is_alive() for listener in listeners):  # a process that left the group holds a pipe open
+        return Busy(reason="a process that the command line started does not end", made="perhaps")
     if any(len(each) > _LARGEST_OUTPUT for each in heard):
         return Refused(reason="the answer is larger than any answer can be")
     if late:

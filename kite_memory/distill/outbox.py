@@ -23,6 +23,7 @@ from kite_memory.distill.parse_answer import from_json, to_json
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.model.note import Record
 from kite_memory.system import sqlite
+from kite_memory.system.private_files import make_folder, make_private_file
 
 MOST_UNKNOWN = 3
 """Calls about one chunk with an unknown outcome, after which it is set aside."""
@@ -289,9 +290,9 @@ class Outbox:
 
     def __init__(self, path: Path) -> None:
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(path.parent)
             if not path.exists():
-                path.touch(mode=0o600)
+                make_private_file(path)
         except OSError as error:
             hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
             raise StateNotWritten(f"the outbox at {path} may not be opened or written: {error.strerror}", hint=hint) from error
@@ -523,13 +524,21 @@ class Outbox:
             except sqlite3.OperationalError as error:
                 raise sqlite.not_written(error, self._path, named=self._named) from error
 
-    def _all(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
-            return self._database.execute(query, values).fetchall()
+            try:
+                yield self._database
+            except sqlite3.OperationalError as error:
+                raise sqlite.not_written(error, self._path, named=self._named) from error
+
+    def _all(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        with self._reading() as database:
+            return database.execute(query, values).fetchall()
 
     def _one(self, query: str, values: Sequence[object] = ()) -> Any:
-        with self._lock:
-            return self._database.execute(query, values).fetchone()
+        with self._reading() as database:
+            return database.execute(query, values).fetchone()
 
 
 def _waiting(row: Any) -> WaitingChunk:

@@ -258,7 +258,8 @@ def ending_of(status: int, body: str, headers: Mapping[str, str], *, key_hint: s
     cannot_pay = (
         reported.kind in ("billing_error", "insufficient_quota")
         or reported.code in _SPEND_CODES
-        or any(words in lowered for words in _SPEND_WORDS)
+        # A message about the rate may only recommend to pay: "Visit …/account/billing to add a payment method."
+        or (reported.code != "rate_limit_exceeded" and any(words in lowered for words in _SPEND_WORDS))
     )
     if status == 402 or (status < 500 and cannot_pay):
         return Misconfigured(reason=f"the account cannot pay: {said}", hint="see the limits and credits of the API account")

@@ -1,5 +1,6 @@
 """Authentication for the MCP server over HTTP. Every request passes through here before anything of it is parsed."""
 
+import errno
 import hmac
 import ipaddress
 import json
@@ -140,8 +141,8 @@ class Audit:
         handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             full = os.fstat(handle).st_size + len(line) > self._longest
-            if not full:
-                os.write(handle, line)
+            if not full and os.write(handle, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(handle)
         if full:

@@ -156,8 +156,8 @@ class _Impatient(H11Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """``rate`` is the limit of requests per second and token. An address that was refused ``failures_at_once`` times gets only 429
-    for some time. A new connection has ``seconds_to_ask`` to send the head of a request.
+    """``rate`` is the limit of requests per second and token. Once an address was refused ``failures_at_once`` times, its further
+    refusals are 429 for some time and are not logged. A new connection has ``seconds_to_ask`` to send the head of a request.
     """
 
     rate: float = 20.0

@@ -61,7 +61,8 @@ class IssuerKeys:
     """The issuer's public keys by id, fetched when first needed. Thread-safe.
 
     They are fetched again after an hour and for an unknown id, but never twice within ``pause`` seconds, whether or not that
-    succeeded. If the issuer does not answer, the keys known so far stay valid.
+    succeeded. If the issuer does not answer, the keys known so far stay valid. With known keys, no request waits for a fetch that
+    another thread has begun.
     """
 
     def __init__(
@@ -105,7 +106,9 @@ class IssuerKeys:
         return made[id, algorithm]
 
     def _refresh(self, id: str) -> None:
-        with self._fetching:
+        if not self._fetching.acquire(blocking=not self._keys):
+            return
+        try:
             now = self._clock()
             if now < self._tried + self._pause or (id in self._keys and now < self._fresh_until):
                 return
@@ -116,6 +119,8 @@ class IssuerKeys:
                 log.warning("the keys of the tokens' issuer could not be fetched: %s", error)
                 return
             self._fresh_until = now + _FRESH_SECONDS
+        finally:
+            self._fetching.release()
 
     def _fetched(self) -> dict[str, dict[str, Any]]:
         metadata = self._fetch(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")

@@ -325,10 +325,12 @@ async def _read(
     def read() -> None:
         """Read one line at a time, waiting until it is handled. Stops if the event loop has ended."""
         with contextlib.suppress(RuntimeError, CancelledError):
-            for line in InputLines(fd, longest):
-                if isinstance(line, Envelope) or line.strip():
-                    asyncio.run_coroutine_threadsafe(deal_with(line), loop).result()
-            loop.call_soon_threadsafe(ended.set)
+            try:
+                for line in InputLines(fd, longest):
+                    if isinstance(line, Envelope) or line.strip():
+                        asyncio.run_coroutine_threadsafe(deal_with(line), loop).result()
+            finally:
+                loop.call_soon_threadsafe(ended.set)
 
     with incoming, errors:
         if _can_be_awaited(fd):

@@ -29,9 +29,6 @@ _ROWS_PER_SEGMENT = 2048
 _RACY_NS = 2_000_000_000
 """Nanoseconds. A file changed this shortly before it was read may change again without a new time, so it is read again later."""
 _MATCHES = 1000
-"""Characters of a prompt that are embedded. Measured on real prompts: more of them finds nothing more, and takes longer with each
-token.
-"""
 _WORDS_LENGTH = 10_000
 _NAMES_LENGTH = 400
 _COMPARED = 20_000
@@ -543,7 +540,7 @@ class Index:
                 wanted = lexical.rarest_terms(connection, wanted, len(columns))
                 wanted += lexical.called_otherwise(connection, wanted)
                 if forgiving:
-                    for near in lexical.corrected(connection, wanted).values():
+                    for near in lexical.corrected(connection, wanted, text).values():
                         wanted += near
                 numbers, scores = lexical.matches(connection, wanted, len(columns), _MATCHES)
         rows = columns.rows_of(numbers)

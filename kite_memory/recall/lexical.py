@@ -43,6 +43,8 @@ _PASSING = "+rowid"
 _LAST = "\U0010ffff"
 _TERM_LENGTH = 64
 _NAME_BEGINS, _NAME_GOES_ON = 5, 4
+_KEYWORDS = 3
+"""With more terms a text is taken for a sentence."""
 _SUFFIXES = """
 s es ed d ing er ers r rs ment ly al able ion ions or ors y e en n ness ity ful ive ize ized ise
 """
@@ -269,8 +271,14 @@ def matched_words(connection: sqlite3.Connection, wanted: Sequence[str], notes: 
     return {number: tuple(dict.fromkeys(found.group(1).lower() for found in _MARKED.finditer(text))) for number, text in rows}
 
 
-def corrected(connection: sqlite3.Connection, wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return, for each term that no note contains, up to three indexed words that a typing error may have turned into it."""
+def corrected(connection: sqlite3.Connection, wanted: Sequence[str], text: str = "") -> dict[str, tuple[str, ...]]:
+    """Return, for each term that no note contains, up to three indexed words that a typing error may have turned into it.
+
+    Not in a sentence of a language with many endings: most words that no note has are similar to some word there, of another
+    meaning or another language. ``text`` is what the terms are from.
+    """
+    if len(wanted) > _KEYWORDS and language_of(text) not in ("", "en"):
+        return {}
     lost = [
         term
         for term in wanted

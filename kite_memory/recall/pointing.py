@@ -339,7 +339,8 @@ def contents(
     scores += _LASTING * ~search.of_kinds(columns, {NoteKind.INSIGHT})
     scores -= _NEWER * np.clip((now - notes["created"]) / _WEEK, 0, 500)
     for called in taken_up:
-        scores[columns.rows_of(np.array(index.numbers(called), np.int64))] += _TAKEN_UP
+        there = columns.rows_of(np.array(index.numbers(called), np.int64))
+        scores[there[there >= 0]] += _TAKEN_UP  # a note indexed again meanwhile has no row here
     rows = best(np.where(mask, scores, -np.inf), notes["created"], _TRIED)
     today = datetime.fromtimestamp(now, UTC)
     routine = _again_and_again(commands(project))

@@ -1,5 +1,6 @@
 """Entry point of recall: keep an index, answer searches, and choose what a prompt is given."""
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -125,25 +126,25 @@ class Recall:
         memory.
         """
         if hint is None:
-            try:
-                self._memory.prune(self._clock())
-                self._learn()
-            except sqlite3.Error:
-                pass  # old rows do no harm, and the next full refresh tries again
+            for upkeep in (self._prune, self._learn):
+                with contextlib.suppress(sqlite3.Error):  # old rows do no harm, and the next full refresh tries again
+                    upkeep()
         return self._index.refresh(files, evidence=evidence, hint=hint, embed=embed, stop=stop, progress=progress)
 
     def embed(self, *, stop: Callable[[], bool] = _go_on) -> int:
         """Embed the texts that have no vector yet, as `Index.embed` does."""
         return self._index.embed(stop=stop)
 
+    def _prune(self) -> None:
+        self._memory.prune(self._clock())
+
     def _learn(self) -> None:
         """Refit the gate's bias to recent verdicts, at most once a day."""
         now = self._clock()
         if self._learned != now.date():
+            gate = personal(self._fitted, self._memory.verdicts.since(now - _LEARNED_FROM))
+            self._requirement = replace(self._requirement, gate=gate)
             self._learned = now.date()
-            self._requirement = replace(
-                self._requirement, gate=personal(self._fitted, self._memory.verdicts.since(now - _LEARNED_FROM))
-            )
 
     def rebuild(
         self,

@@ -70,7 +70,6 @@ CREATE VIEW counted AS SELECT note, SUM(shown) AS shown, SUM(used) AS used, SUM(
 TEAMS = "team:"
 """Prefix of the ids of team notes, which keeps them apart from the user's own."""
 
-_VERSION = 4
 _TEXTS_KEPT = timedelta(days=30)
 _FIGURES_KEPT = timedelta(days=180)
 _WEEK = 7 * 86_400

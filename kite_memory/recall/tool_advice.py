@@ -155,13 +155,13 @@ class ToolAdvice:
         return deliver(partial(self._selected, action, now, branch), self._memory, delivery)
 
     def _selected(self, action: Action, now: datetime, branch: str) -> Selection:
+        if action.session and self._memory.report.times(action.session, "action") >= _MOST_REMARKS:
+            return Selection(injection=silence("enough was said in this session"))
         shown = self._memory.shown(action.session) if action.session else frozenset()
         remarks = self._after(action, shown, now, branch) if action.error else self._before(action, shown, now, branch)
         remark = next((each for each in remarks if not (each.known and self._memory.is_worn_out(each.name, now))), None)
         if remark is None:
             return Selection(injection=silence("nothing is known of this action"))
-        if action.session and self._memory.report.times(action.session, "action") >= _MOST_REMARKS:
-            return Selection(injection=silence("enough was said in this session"))
         rendered = block([_as_line(remark.hit)])
         if not rendered.text:
             return Selection(injection=silence("no room for a line"))
@@ -238,7 +238,7 @@ class ToolAdvice:
 
 def _folder(commands: Sequence[Invocation], cwd: str) -> str:
     """Return the folder a line runs its commands in, following an initial ``cd``."""
-    gone = next((command.words[0] for command in commands if command.program == "cd" and command.words), "")
+    gone = commands[0].words[0] if commands and commands[0].program == "cd" and commands[0].words else ""
     return posixpath.normpath(posixpath.join(cwd, gone)) if gone else cwd
 
 

@@ -1,4 +1,7 @@
-"""Run git on repositories that are not trusted: with its hooks and filters off, within a time limit, and without asking anyone."""
+"""Run git on repositories that are not trusted: with its hooks off, within a time limit, and without asking anyone.
+
+Commands that only read run no filter of a repository's own. `git add` runs those that its configuration defines.
+"""
 
 import shutil
 import subprocess

@@ -57,10 +57,14 @@ def lock(handle: int) -> None:
 
 
 class WriterLock:
-    """Lock for a single writer to a vault, across threads and processes. The thread that holds it may acquire it again."""
+    """Lock for a single writer, across threads and processes. The thread that holds it may acquire it again.
 
-    def __init__(self, path: Path) -> None:
+    ``busy`` is the error's message where another process holds it for too long.
+    """
+
+    def __init__(self, path: Path, *, busy: str = "another process has been writing to the vault for too long") -> None:
         self._path = path
+        self._busy = busy
         self._thread = threading.RLock()
         self._depth = 0
 
@@ -87,13 +91,12 @@ class WriterLock:
                 f"cannot open {self._path}: {error.strerror}", hint="its folder must be yours and writable"
             ) from error
         waiting = threading.Event()
-        waited = 0.0
+        until = time.monotonic() + _PATIENCE
         try:
             while not lock_now(handle):
-                if waited > _PATIENCE:
-                    raise KiteError("another process has been writing to the vault for too long", hint="see `kmem status`")
+                if time.monotonic() > until:
+                    raise KiteError(self._busy, hint="see `kmem status`")
                 waiting.wait(_LOCK_PAUSE)
-                waited += _LOCK_PAUSE
         except BaseException:
             os.close(handle)
             raise

@@ -247,7 +247,12 @@ class TeamRecall:
                 return None
             self._asking = True
         running = TeamQuery(until=until, clock=self._clock)
-        threading.Thread(target=self._ask, args=(running, query, project), name="ask-team", daemon=True).start()
+        try:
+            threading.Thread(target=self._ask, args=(running, query, project), name="ask-team", daemon=True).start()
+        except RuntimeError:  # the system allows no more threads
+            with self._lock:
+                self._asking = False
+            return None
         return running
 
     def _ask(self, running: TeamQuery, query: str, project: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import pairwise
 
 from kite_memory.errors import UsageError
 from kite_memory.text import lazy_regex
@@ -29,6 +30,12 @@ def clip_end(text: str, limit: int) -> str:
 def clip_line(text: str, limit: int) -> str:
     """Return the text on one line of at most ``limit`` characters, with an ellipsis."""
     return clip_end(" ".join(text[: 8 * limit].split()), limit)
+
+
+def clip_middle(text: str, limit: int) -> str:
+    """Return the text on one line of at most ``limit`` characters, with an ellipsis instead of its middle."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else f"{clip(flat, limit - limit // 2)} {end_of(flat, limit // 2 - 1)}"
 
 
 def counted(number: float, noun: str) -> str:
@@ -120,6 +127,20 @@ _OUTPUT_LINE = lazy_regex(
     r"|Username for|Password for"
 )
 """The beginning of a line that a program printed."""
+_ASKS_FOR = lazy_regex(
+    r"\?[\"')\]*`_]{0,3}\Z"
+    r"|\b(?:please|should|must|needs? to|have to|want|let['’]?s|(?:can|could) (?:you|we)|do(?:n['’]?t| not)"
+    r"|never|always|only|instead|make sure|ensure|i think|worth|fix(?:es)?:?|il faut|peux-tu|bitte|soll(?:te)?|muss)\b"
+    r"|\A\W{0,6}(?:\d{1,2}[.)] ?)?(?:(?:and|also|then|now|so|but|ok|next)\W{1,2})?"
+    r"(?:add|fix|remove|use|make|update|create|write|copy"
+    r"|move|run|check|look|change|keep|leave|put|delete|rename|implement|replace|show|test|verify|merge|rebase|commit|push|find"
+    r"|explain|investigate|review|consider|start|stop|build|document|read|list|try|do|go|set|drop|revert)\b",
+    re.IGNORECASE,
+)
+"""A sentence that asks for something, or says how it is to be done."""
+_OWN_WORDS = 6_000
+_FEW_SENTENCES = 3
+_LEAST_SENTENCE, _GAP = 80, 3
 _FOLDERS = lazy_regex(r"(?<![\w./:])(?:[\w@.-]{1,60}/){1,12}(?=[\w@.-]{1,80}\.\w{1,6}\b)")
 _LINES = lazy_regex(r"\s?\((?:lines?|around|~)\b[^()\n]{0,40}\)", re.IGNORECASE)
 _STEPS = 8
@@ -138,6 +159,7 @@ class Outline:
     goal: str
     steps: tuple[str, ...]
     checks: tuple[str, ...] = ()
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +178,35 @@ def gist(prompt: str, length: int) -> str:
         return _outlined(found, length)
     if pasted := _pasted(prompt, length):
         return pasted
+    if chosen := _sentences_that_ask(prompt, length):
+        return f'"{chosen}"'
     end = end_of(flat if len(prompt) <= 4 * length + 4_000 else " ".join(prompt[-2 * length :].split()), length // 3)
     return f'"{clip(flat, length - len(end))} {end}"'
+
+
+def _sentences_that_ask(prompt: str, length: int) -> str:
+    """Return sentences of a text that fit, in their order: the first, those that ask for something, the last, then the others.
+
+    Empty for a text with too few sentences to choose from, or too long a one, which is mostly pasted.
+    """
+    if len(prompt) > _OWN_WORDS:
+        return ""
+    said = (" ".join(_HEADING_SIGN.sub("", each).split()) for each in _SENTENCE.split(prompt))
+    sentences = list(dict.fromkeys(each for each in said if each and not _OUTPUT_LINE.match(each)))
+    if len(sentences) < _FEW_SENTENCES:
+        return ""
+    last = len(sentences) - 1
+    asks = (at for at in range(last, 0, -1) if _ASKS_FOR.search(sentences[at]))
+    kept: dict[int, str] = {}
+    room = length
+    for at in dict.fromkeys((0, *asks, last, *range(1, last))):
+        said_here = clip(sentences[at], room if at else length // 3)
+        if said_here == sentences[at] or (len(said_here) > _LEAST_STEP and room > _LEAST_SENTENCE):
+            kept[at] = said_here
+            room -= len(said_here) + _GAP
+    before = [-1, *sorted(kept)]
+    gaps = ("" if at - earlier == 1 or kept[earlier].endswith("…") else "… " for earlier, at in pairwise(before))
+    return " ".join(f"{gap}{kept[at]}" for gap, at in zip(gaps, before[1:], strict=True))
 
 
 def end_of(text: str, length: int) -> str:
@@ -168,7 +217,8 @@ def end_of(text: str, length: int) -> str:
 
 def _outlined(found: Outline, length: int) -> str:
     title = clip_line(found.title, min(_TITLE, max(60, length // 2)))
-    goal = clip(found.goal, min(_GOAL_LENGTH, max(60, (length - len(title)) * 2 // 5))) if found.goal else ""
+    most = max(60, (length - len(title)) * 2 // 5)
+    goal = found.about if found.about and len(found.about) <= most else clip(found.goal, min(_GOAL_LENGTH, most))
     head = (f'"{title}"' if title else "") + (f": {goal}" if goal else "")
     room = length - len(head)
     if not found.steps or room < _LEAST_STEP:
@@ -202,12 +252,12 @@ def outline(prompt: str) -> Outline | None:
     announced = lead.endswith(":") and len(lead) < _TITLE
     rest = [each for each in sections if each.heading and (each is not titled or (lead and not announced))]
     if lead and not announced:
-        title, goal = _sentences(lead, _TITLE), ""
+        title, goal, about = _sentences(lead, _TITLE), "", ""
     else:
-        title, goal = f"{plain(lead)} {titled.heading}".strip(), _goal(text, titled, rest)
+        title, (goal, about) = f"{plain(lead)} {titled.heading}".strip(), _goal(text, titled, rest)
     steps = tuple(_steps(titled, rest))
     checks = next((_listed(each.body)[1] for each in rest if _CHECKS.match(each.heading)), ())
-    return Outline(title=title, goal=goal, steps=steps, checks=checks) if goal or steps else None
+    return Outline(title=title, goal=goal, steps=steps, checks=checks, about=about) if goal or steps else None
 
 
 def _sections(text: str) -> list[_Section]:
@@ -223,14 +273,16 @@ def _sections(text: str) -> list[_Section]:
     return sections
 
 
-def _goal(text: str, titled: _Section, rest: Sequence[_Section]) -> str:
+def _goal(text: str, titled: _Section, rest: Sequence[_Section]) -> tuple[str, str]:
+    """Return what a plan is for, in short, and its whole section on that unless the plan names its goal elsewhere."""
     if found := _GOAL.search(text):
-        return plain(_SENTENCE.split(found[1])[0])
+        return plain(_SENTENCE.split(found[1])[0]), ""
     about = next((each for each in rest if _ABOUT.match(each.heading) and each.body), titled)
     sentences = [said for sentence in _SENTENCE.split(about.body.strip())[:12] if " " in (said := plain(sentence))]
     why, at = " ".join(sentences[:1]), next((at for at, each in enumerate(sentences) if _WANTED.search(each)), len(sentences))
     wanted = " ".join(sentences[at : at + (4 if sentences[at : at + 1] and sentences[at].endswith(":") else 1)])
-    return wanted if len(why) + len(wanted) > _GOAL_LENGTH and wanted else " ".join(dict.fromkeys(filter(None, (why, wanted))))
+    is_long = len(why) + len(wanted) > _GOAL_LENGTH and wanted
+    return (wanted if is_long else " ".join(dict.fromkeys(filter(None, (why, wanted))))), " ".join(sentences)
 
 
 def _closing_question(text: str) -> str:

@@ -123,7 +123,7 @@ _ALIASES = {
 _SETTING = lazy_regex(r"[A-Za-z_]\w{0,80}=")
 _PROGRAM = lazy_regex(r"[A-Za-z][\w.+-]{0,60}")
 _SUBCOMMAND = lazy_regex(r"[a-z][a-z0-9]*(?:[-:_][a-z0-9]+)*")
-_HERE = lazy_regex(r"<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,60})\1")
+_HERE = lazy_regex(r"(?<!<)<<(?!<)-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,60})\1")
 _VERSIONED = lazy_regex(r"(python|pip)\d(?:\.\d{1,2})?")
 
 
@@ -197,8 +197,12 @@ def ending(command: str) -> Ending:
     return least
 
 
+def _in_arithmetic(before: str) -> bool:
+    return before.count("((") > before.count("))")
+
+
 def _without_documents(command: str) -> str:
-    """Remove here-documents: text written into a file is not run."""
+    """Remove here-documents: text written into a file is not run. In arithmetic, ``<<`` is a shift."""
     if "<<" not in command:
         return command
     kept: list[str] = []
@@ -209,7 +213,8 @@ def _without_documents(command: str) -> str:
                 del until[0]
             continue
         kept.append(line)
-        until = [found.group(2) for found in _HERE.finditer(line)][:4]
+        opened = (found for found in _HERE.finditer(line) if not _in_arithmetic(line[: found.start()]))
+        until = [found.group(2) for found in opened][:4]
     return "\n".join(kept)
 
 

@@ -373,7 +373,7 @@ def rank(rows: Rows, query: CardQuery, near: Nearness | None = None) -> list[Ran
 def _is_wanted(where: "_Session", query: CardQuery) -> bool:
     return (
         where.id.startswith(query.session)
-        and where.provider.startswith(query.provider)
+        and query.provider in ("", where.provider)
         and not (query.besides and where.id == query.besides)
         and (query.since is None or datetime.fromisoformat(where.last) >= query.since)
     )

@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import clip, clip_line, end_of, outline
+from kite_memory.text.display import clip_line, clip_middle, outline
 from kite_memory.text.error_signature import Report, first_failure, is_content, reported, signatures
-from kite_memory.timeline.runs import Commit, Run, bare, failing_part, makes_up, only_looks, open_failures, purposes_of
+from kite_memory.timeline.runs import Commit, Run, bare, failing_part, kinds_in, makes_up, only_looks, open_failures, purposes_of
 from kite_memory.timeline.standing import (
     FILES_CITED,
     PATH_PARTS,
@@ -119,12 +119,6 @@ _SAID_TO_BE_OLD = lazy_regex(
     re.IGNORECASE,
 )
 _SENTENCES = lazy_regex(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+|\n")
-_KINDS_IN_WORDS = {
-    "lint": lazy_regex(r"\blint", re.IGNORECASE),
-    "tests": lazy_regex(r"\btests?\b|\bCI\b", re.IGNORECASE),
-    "build": lazy_regex(r"\bbuild|\bcompil", re.IGNORECASE),
-    "types": lazy_regex(r"\btype-?(?:check| error)", re.IGNORECASE),
-}
 _CONFLICT = lazy_regex(r"\bconflict", re.IGNORECASE)
 _ENDS_A_CONFLICT = frozenset({"git merge", "git rebase", "git pull", "git cherry-pick", "git commit", "git revert"})
 
@@ -302,7 +296,7 @@ def _why(run: Run, done: Sequence[Run]) -> str:
 
     If it did not print one, another run in which the same test failed may have.
     """
-    said = clip_line(_FRAME_LINE.sub("", _SUMS_UP.sub("", _nearest_failure(run))), _FAILURE)
+    said = clip_middle(_FRAME_LINE.sub("", _SUMS_UP.sub("", _nearest_failure(run))), _FAILURE)
     by_summary = run.event.type is not EventType.TOOL_RESULT and (run.tested == "failed" or not said)
     summary = clip_line(_SUMS_UP.sub("", run.event.text) or run.event.text, _FAILURE) if by_summary else ""
     if (not said or said in summary) and (placed := _placed(run.said) or _placed_elsewhere(run, done)):
@@ -315,7 +309,8 @@ def _further(run: Run, most: int, length: int) -> str:
     if run.tested == "failed" or not run.is_check:
         return ""
     by_signature = {signatures(line)[:1]: said for line in run.said.split("\n") if (said := first_failure(line))}
-    found = [said for said in by_signature.values() if not _EXIT_CODE.match(said)]
+    by_beginning = {said[:length]: said for said in by_signature.values()}  # a line may be there in full, and cut
+    found = [said for said in by_beginning.values() if not _EXIT_CODE.match(said)]
     shown = "; ".join(clip_line(said, length) for said in found[1:most])
     more = f" and {len(found) - most} more" if len(found) > most else ""
     return f"; {shown}{more}" if shown else ""
@@ -383,7 +378,7 @@ def _reported(
             committed = any(commit.place > place for commit in made) or _merged(report, place, done)
             if not (went_on or mended or committed or _is_seen(report, place, failures)):
                 is_shown = prompt is prompts[-1][1] and len(prompt.text) <= _A_REPORT and not report.command
-                yield _reported_line(report, prompt, since, tried, _REPORT // 2 if is_shown else _REPORT)
+                yield _reported_line(report, prompt, since, tried, _REPORT // 3 if is_shown else _REPORT)
             return
         if is_content(prompt.text):
             return
@@ -395,8 +390,7 @@ def _reported_line(report: Report, prompt: Event, since: Sequence[ChangedFile], 
     by = f"in the person's output of `{clip_line(bare(report.command), SUBJECT)}`" if report.command else "reported by the person"
     changed = f"; changed since, and not seen to be tried: {names(since, FILES_CITED, parts=PATH_PARTS)}" if since else ""
     here = f"; `{typed(tried[-1].command)}` went well here, with nothing changed" if tried else ""
-    said = " ".join(report.text.split())
-    failure = said if len(said) <= length else f"{clip(said, length // 2)} {end_of(said, length // 2)}"
+    failure = clip_middle(report.text, length)
     return cited(BriefPart.FAILED, f"{by}: {failure}{here or changed}", prompt, *(run.event for run in tried[-1:]))
 
 
@@ -428,8 +422,3 @@ def _is_seen(report: Report, place: int, failures: Sequence[Run]) -> bool:
 
 def _kinds(report: Report) -> frozenset[str]:
     return kinds_in(f"{report.command} {report.text}")
-
-
-def kinds_in(words: str) -> frozenset[str]:
-    """Return the kinds of checks that a sentence names."""
-    return frozenset(kind for kind, pattern in _KINDS_IN_WORDS.items() if pattern.search(words))

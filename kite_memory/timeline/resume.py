@@ -6,16 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
-from pathlib import PurePath
 
 from kite_memory.model.event import PLANNING, Event, EventType, Session, opens_turn
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import clip, clip_line, end_of, gist, outline
-from kite_memory.timeline.failures import CHANGE_FILES, failed_lines, kinds_in
-from kite_memory.timeline.runs import Run, bare, commits, last_branch, runs
+from kite_memory.text.display import clip, clip_line, clip_middle, end_of, gist, outline
+from kite_memory.timeline.failures import CHANGE_FILES, failed_lines
+from kite_memory.timeline.runs import Run, bare, commits, kinds_in, last_branch, runs
 from kite_memory.timeline.standing import (
+    A_TASK,
     ANSWERED,
-    NO_ANSWER,
     BriefLine,
     BriefPart,
     ChangedFile,
@@ -30,6 +29,7 @@ from kite_memory.timeline.standing import (
     last_stable,
     planned_checks,
     stable_lines,
+    steps_left,
     typed,
     verify_lines,
 )
@@ -57,24 +57,26 @@ _PLAN_WITHIN = 2
 _DECISIONS = 2
 _LATELY = 25
 _SAID, _ASKED, _LONGER, _COMMAND, _SUBJECT = 240, 220, (900, 640, 460, 390, 320), 100, 80
-_ITEM, _ITEMS = 110, 3
+_ITEM, _ITEMS, _ALL_ITEMS = 110, 3, 8
 _STEPS, _STEP, _CHECK = 3, 60, 80
 _OFFER, _FULL_OFFER, _AGREED_OFFER, _LONG_OFFER, _AT = 240, 320, 480, 800, 280
 _ANSWER, _QUESTION = 160, 70
 _RECAP_PROMPTS = 4
 _DONE = 3
+_LOOKED = "looked with"
+_FOUND = (160, 80)
+"""Characters shown of what the last look found, and the one before it."""
 _INPUTS = (0, 200, 100, 60)
+_FINDINGS, _FINDING, _WORDS_OF_A_FINDING = 3, 180, 6
 _LONG_AGO = 10
 _READ_FOR_IT = 5
 """Number of calls after which a message no longer says what is being done."""
 _TO_REPORT = "; what was done is then to be reported"
 _ARGUMENT = lazy_regex(r"\A\w{1,30}: ")
 _SHOWN_OTHERWISE = frozenset({"Read", "Edit", "MultiEdit", "Write", "read_file", "write_to_file", "apply_diff", "apply_patch"})
+_HANDS_OVER = frozenset({"Task", "Agent", "new_task", "spawn_agent"})
 _LOOKS = lazy_regex(r"(?:.{1,60}__)?(?:grep|glob|search|list|find|ls|web|read|get|fetch)", re.IGNORECASE)
 _REPLACES = lazy_regex(r"^old_string: (.{0,2000}?)\nnew_string: (.{0,2000})", re.DOTALL | re.MULTILINE)
-_STEP_LEFT = 90
-_NO_CHANGE = lazy_regex(r"\bno\b.{0,40}\b(?:changes?|needed|required|necessary)\b", re.IGNORECASE)
-_FILE_NAMED = lazy_regex(r"[\w./@-]{1,120}\.[A-Za-z]\w{0,5}\b")
 _LONG_FOLDER = lazy_regex(r"(?<![\w.~])/(?:[\w.@~+-]{1,80}/){2,}")
 _ENDED = {"ok": "went well", "failed": "failed", "unknown": "ended, how is not clear"}
 _MESSAGES_BACK = 3
@@ -91,9 +93,10 @@ _WORDS_IN_COMMON = 2
 _WORDS_OF_A_REQUEST = 4
 _WORDS_OF_ITS_OWN = 20
 """A shorter prompt refers to what the agent said before it."""
-_A_TASK = 1_200
-"""A prompt of as many characters describes a task, which later prompts may be about."""
 _PLAN = lazy_regex(r"(?i)(?<=^# )(?:implementation )?plan: *")
+_SAYS_YES = lazy_regex(
+    r"\W{0,3}(?:yes|yeah|yep|ok(?:ay)?|sure|right|go|let['’]?s|do (?:it|that)|sounds|oui|ja|sí|sim)\b", re.IGNORECASE
+)
 _AGREES = 6
 """A prompt with fewer words, and no question, may only agree with what the agent offered."""
 _ASKS_THE_PERSON = frozenset({"AskUserQuestion", "request_user_input", "ask_followup_question", "ask_user"})
@@ -110,6 +113,7 @@ _SAYS_IT_WILL = lazy_regex(
     re.IGNORECASE,
 )
 """The beginning of a message's last sentence that announces a next step."""
+_HEADINGS = lazy_regex(r"^#{1,6} [^\n]*$", re.MULTILINE)
 _ONLY_A_HEADING = lazy_regex(r"#{1,4} [^\n]{1,120}|\*\*[^\n*]{1,120}\*\*")
 _CODE = lazy_regex(r"^```.{0,4000}?^```", re.DOTALL | re.MULTILINE)
 _TO_DO = lazy_regex(
@@ -189,11 +193,11 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     for event in _recaps(events, prompts)[-1:]:
         yield cited(BriefPart.DOING, f'the agent\'s recap: "{clip_line(event.text, _SAID)}"', event)
     earlier = {clip_line(event.text, _ASKED): event for event in requests[1:] if event.text != prompts[-1].text}
-    plan = next((event for event in reversed(requests) if event.tool == PLANNING or len(event.text) >= _A_TASK), None)
+    plan = next((event for event in reversed(requests) if event.tool == PLANNING or len(event.text) >= A_TASK), None)
     before = [event for event in list(earlier.values())[: -_PROMPTS - 1 : -1] if event is not plan]
     plans = [event for event in (plan,) if event is not None]
     is_recent = plan is not None and plan.tool == PLANNING and (offered is None or plan in requests[-_PLAN_WITHIN:])
-    for event in (*plans, *before) if is_recent else (*before, *plans):
+    for event in (*plans, *before) if is_recent else (*before[:1], *plans, *before[1:]):
         yield _asked("asked before", event)
     now = [event for event in (*prompts[-1:], *requests[-1:], offered) if event is not None]
     for event in requests[:1]:
@@ -224,7 +228,8 @@ def _asked_last(events: Sequence[Event], prompt: Event, before: Event | None, de
     after = "".join(f"; then answered {_answer(event)}" for event in decisions[-_DECISIONS:])
     if events[-1].type is EventType.RESUME_POINT and events[-1].status == "interrupted":
         after += "; then interrupted the agent"
-    agrees = len(prompt.text.split(None, _AGREES)) < _AGREES and "?" not in prompt.text
+    is_short = len(prompt.text.split(None, _AGREES)) < _AGREES
+    agrees = "?" not in prompt.text and (is_short or _SAYS_YES.match(prompt.text) is not None)
     lengths = (_OFFER, _LONG_OFFER, _AGREED_OFFER, _FULL_OFFER) if agrees else (_OFFER, _FULL_OFFER)
     offers = [_in_answer_to(before, prompt, length) for length in lengths]
     asked = _asked("asked last", prompt, offers[0] + after)
@@ -248,7 +253,8 @@ def _offer(text: str, prompt: str, length: int) -> str:
             return clip(" ".join(offered), length)
         if not _words(prompt) and (found := outline(text)) is not None and len(found.steps) > 1:
             return gist(text, length).replace('"', "")
-        begins = clip(_SENTENCES.split(lines[0])[0], length // 3) if lines else ""
+        first = (said for said in _SENTENCES.split(" ".join(lines[:3])) if len(said.split()) >= _WORDS_OF_A_REQUEST)
+        begins = clip(next(first, ""), length // 3)
         return f"{begins.removesuffix('…')} … {_ending(text, length - len(begins)).removeprefix('…')}"
     wanted = _words(prompt)
     nearest = max(range(len(lines)), key=lambda at: len(wanted & _words(lines[at])), default=0)
@@ -294,7 +300,8 @@ def _offered_before(events: Sequence[Event], prompt: Event) -> Event | None:
             case EventType.USER_MESSAGE:
                 acted = False
             case EventType.ASSISTANT_MESSAGE if event.text.strip() and not acted:
-                return None if _says_what_is_next(event.text) else event
+                goes_on = event.text.rstrip().endswith(":") or _SAYS_IT_WILL.match(_last_sentence(event.text))
+                return None if goes_on else event
     return None
 
 
@@ -336,22 +343,45 @@ def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedF
     changed = max((event.at for event in events if event.tool in TOOLS), default=None)
     stale = asked is not None and changed is not None and asked.at > changed
     if at_hand:
-        said = f"{at_hand[0].text}{_so_far(events, files, at_hand[0].text)}"
-        at_hand[0] = replace(at_hand[0], text=said, longer=tuple(each for each in at_hand[0].longer if len(each) > len(said)))
+        so_far = _so_far(events, files, at_hand[0].text)
+        longer = tuple(f"{each}{so_far}" for each in at_hand[0].longer)
+        at_hand[0] = replace(at_hand[0], text=f"{at_hand[0].text}{so_far}", longer=longer)
     if not at_hand and (waiting := _not_begun(events)) is not None:
         yield cited(BriefPart.NEXT, "nothing was done yet for what was asked last", waiting)
     yield from (*at_hand, *listed) if stale else (*listed, *at_hand)
+    yield from _said_before(events)
     if not listed:
-        yield from _steps_left(events, files)
+        yield from steps_left(events, files)
     messages = [event for event in events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
     for event in reversed(messages[-_MESSAGES_BACK:]):
         if found := _TO_DO.search(event.text[:_READ]):
             items = [clip_line(_MARKUP.sub("", line), _ITEM) for line in found[1].splitlines() if line.strip()]
-            more = f" and {len(items) - _STEPS} more" if len(items) > _STEPS else ""
-            yield cited(BriefPart.NEXT, f"left to do, as the agent said: {'; '.join(items[:_STEPS])}{more}", event)
+            yield cited(BriefPart.NEXT, f"left to do, as the agent said: {_first(items, len(items), _STEPS)}", event)
             return
     if not (listed or at_hand) and messages and events[-1] is messages[-1] and not _closing_question(messages[-1].text):
         yield cited(BriefPart.NEXT, ANSWERED, messages[-1])
+
+
+def _said_before(events: Sequence[Event]) -> Iterator[BriefLine]:
+    """Yield what the agent said before its last message, since the last prompt and the last check that went well: its findings.
+
+    What it said that it would do is left out.
+    """
+    passed = (at for at, event in enumerate(events) if event.type is EventType.TEST_RESULT and event.status == "ok")
+    since = events[max(_last_turn(events), *passed, -1) + 1 :]
+    said = [event for event in since if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
+    found: list[tuple[Event, str]] = []
+    for event in reversed(said[:-1]):
+        sentences = _SENTENCES.split(" ".join(_lines(_HEADINGS.sub("", event.text[:_READ]))))
+        finding = " ".join(each for each in sentences if not (_SAYS_IT_WILL.match(each) or _ANNOUNCES.search(each)))
+        if len(finding.split(None, _WORDS_OF_A_FINDING)) > _WORDS_OF_A_FINDING:
+            found.append((event, clip(finding, _FINDING)))
+        if len(found) == _FINDINGS:
+            break
+    if found:
+        texts = ["; ".join(f'"{text}"' for _, text in reversed(found[:most])) for most in range(1, len(found) + 1)]
+        short, *longer = (f"the agent had said before that: {each}" for each in texts)
+        yield replace(cited(BriefPart.NEXT, short, *(event for event, _ in found)), longer=tuple(reversed(longer)))
 
 
 def _last_turn(events: Sequence[Event]) -> int:
@@ -374,7 +404,8 @@ def _so_far(events: Sequence[Event], files: Sequence[ChangedFile], said: str) ->
     asked = _last_turn(events)
     if asked < 0 or any(file.at >= events[asked].at for file in files):
         return ""
-    if any(event.tool in CHANGE_FILES and event.type is EventType.TOOL_RESULT and event.status == "ok" for event in events[asked:]):
+    results = [event for event in events[asked:] if event.type is EventType.TOOL_RESULT and event.status == "ok"]
+    if any(event.tool in CHANGE_FILES | _HANDS_OVER for event in results):
         return ""
     read = dict.fromkeys(
         inside(event.path, "")
@@ -386,27 +417,6 @@ def _so_far(events: Sequence[Event], files: Sequence[ChangedFile], said: str) ->
     return f"; nothing is changed yet for this request{before}" if read else ""
 
 
-def _steps_left(events: Sequence[Event], files: Sequence[ChangedFile]) -> Iterator[BriefLine]:
-    """Yield the steps of the plan in hand that name a file not changed since, and those after the last that does not."""
-    asked = next((event for event in reversed(events) if opens_turn(event)), None)
-    found = outline(asked.text) if asked is not None and len(asked.text) >= _A_TASK else None
-    if asked is None or found is None:
-        return
-    changed = {PurePath(file.path).name.lower() for file in files if file.path and file.at >= asked.at}
-    named = [{PurePath(name).name.lower() for name in _FILE_NAMED.findall(step)} for step in found.steps]
-    begun = max((at for at, names in enumerate(named) if names & changed), default=None)
-    if begun is None:
-        return
-    left = [
-        f"({at + 1}) {clip_line(step, _STEP_LEFT)}"
-        for at, (step, names) in enumerate(zip(found.steps, named, strict=True))
-        if ((names and not names & changed) or at > begun) and not _NO_CHANGE.search(step)
-    ]
-    if left:
-        more = f" and {len(left) - _STEPS} more" if len(left) > _STEPS else ""
-        yield cited(BriefPart.NEXT, f"left of the plan, by the files changed so far: {'; '.join(left[:_STEPS])}{more}", asked)
-
-
 def _listed(events: Sequence[Event], runs_done: Sequence[Run]) -> Iterator[BriefLine]:
     listed = todos(events)
     last = next((event for event in reversed(events) if event.tool in TOOLS and event.type is EventType.TOOL_CALL), None)
@@ -414,13 +424,18 @@ def _listed(events: Sequence[Event], runs_done: Sequence[Run]) -> Iterator[Brief
         asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
         stale = f" (last changed {listed.at:%m-%d %H:%M})" if asked is not None and asked.at > listed.at else ""
         tried = [run for run in runs_done if run.event.at >= listed.at and run.is_check and run.outcome != "unknown"]
-        names = "; ".join(
+        names = [
             f"{'in hand: ' if item.standing == 'in_progress' else ''}{clip_line(item.text, _ITEM)}{_gone_well(item.text, tried)}"
-            for item in listed.open[:_ITEMS]
-        )
-        more = f" and {len(listed.open) - _ITEMS} more" if len(listed.open) > _ITEMS else ""
+            for item in listed.open[:_ALL_ITEMS]
+        ]
         done = len(listed.items) - len(listed.open)
-        yield cited(BriefPart.NEXT, f"open on the agent's list, {done} of {len(listed.items)} done{stale}: {names}{more}", last)
+        begins = f"open on the agent's list, {done} of {len(listed.items)} done{stale}: "
+        short, *longer = dict.fromkeys(f"{begins}{_first(names, len(listed.open), most)}" for most in (_ITEMS, _ALL_ITEMS))
+        yield replace(cited(BriefPart.NEXT, short, last), longer=tuple(longer))
+
+
+def _first(items: Sequence[str], of: int, most: int) -> str:
+    return "; ".join(items[:most]) + (f" and {of - most} more" if of > most else "")
 
 
 def _gone_well(item: str, tried: Sequence[Run]) -> str:
@@ -438,23 +453,28 @@ def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
     answered = {event.call for event in events if event.call and event.type not in (EventType.TOOL_CALL, EventType.COMMAND)}
     asked = _last_turn(events)
     lately = events[max(asked + 1, len(events) - _UNANSWERED) :]
-    begun = next((event for event in reversed(lately) if event.call and event.call not in answered), None)
+    waiting = {event.call: event for event in lately if event.call and event.call not in answered}
+    begun = next(reversed(waiting.values()), None)
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
     if said is not None and _announces(events, said):
         after = events[events.index(said) :]
         since = runs(after)
         if not any("git commit" in run.purposes for run in since if run.outcome != "unknown"):
-            then = ", ".join(_done_since([event for event in after if begun is None or event.call != begun.call], since))
+            ended = [event for event in after if begun is None or event.call != begun.call]
             well = {kind for run in since if run.outcome == "ok" for kind in run.kinds}
-            then += _TO_REPORT if settled and well and kinds_in(said.text) <= well else ""
+            report = _TO_REPORT if settled and well and kinds_in(said.text) <= well else ""
             calls = len({event.call for event in after if event.call})
             when = f"the agent had said, {calls} calls before the end" if calls >= _LONG_AGO else "the agent was at"
             quoted = _ending(said.text, _AT // 2 if calls >= _LONG_AGO else _AT)
-            yield cited(BriefPart.NEXT, f'{when}: "{quoted}"{f"; since then {then}" if then else ""}', said)
+            then = [_done_since(ended, since, found=found) for found in (False, True)]
+            texts = (f'{when}: "{quoted}"{f"; since then {each}{report}" if each else ""}' for each in then)
+            short, *longer = dict.fromkeys(texts)
+            yield replace(cited(BriefPart.NEXT, short, said), longer=tuple(longer))
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
         announced = said is not None and _announces(events, said)
         report = _TO_REPORT if settled and not announced and any(run.is_check for run in runs(events[asked + 1 :])) else ""
-        texts = (f"begun, and no result was seen: {begun.tool} {_input(begun, most)}".rstrip() + report for most in _INPUTS)
+        rest = (f" and {len(waiting) - 1} more" if len(waiting) > 1 else "") + report
+        texts = (f"begun, and no result was seen: {begun.tool} {_input(begun, most)}".rstrip() + rest for most in _INPUTS)
         short, *longer = dict.fromkeys(texts)
         yield replace(cited(BriefPart.NEXT, short, begun), longer=tuple(longer))
 
@@ -483,11 +503,22 @@ def _difference(before: str, after: str) -> tuple[str, str]:
     return " ".join(ours[same:]), " ".join(theirs[same:])
 
 
-def _done_since(events: Sequence[Event], done: Sequence[Run]) -> Iterator[str]:
-    """Yield what was done last, in order: the files read and changed, and the commands with how they ended."""
+def _done_since(events: Sequence[Event], done: Sequence[Run], *, found: bool = False) -> str:
+    """Return what was done last, in order: files, commands and calls with how they ended, and with ``found`` what looks found."""
     ended = {run.event.call: run for run in done if run.event.call}
-    for action, group in groupby(list(_steps_of(events, ended))[-_DONE:], key=lambda step: step[0]):
-        yield f"{action} {', '.join(dict.fromkeys(name for _, name in group))}".lstrip()
+    results = {event.call: event for event in events if event.type is EventType.TOOL_RESULT and event.call}
+    steps = list(_steps_of(events, ended, results))[-_DONE:]
+    for at, length in zip(range(len(steps) - 1, -1, -1), _FOUND if found else (), strict=False):
+        action, name, call = steps[at]
+        steps[at] = action, f"{name}{_found(results.get(call), length) if action == _LOOKED else ''}", call
+    groups = groupby(steps, key=lambda step: step[0])
+    return ", ".join(f"{action} {', '.join(dict.fromkeys(name for _, name, _ in group))}".lstrip() for action, group in groups)
+
+
+def _found(result: Event | None, length: int) -> str:
+    """Return what a look found, its beginning and end."""
+    shown = clip_middle(result.text[:_READ], length) if result is not None else ""
+    return f' → "{shown}"' if shown else ""
 
 
 def _short(command: str) -> str:
@@ -501,85 +532,60 @@ def _argument(text: str) -> str:
     return _ARGUMENT.sub("", first, count=1)
 
 
-def _steps_of(events: Sequence[Event], ended: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
-    """Yield each action with what it was done to; a command that acts has no action but its own."""
+def _steps_of(events: Sequence[Event], ended: Mapping[str, Run], results: Mapping[str, Event]) -> Iterator[tuple[str, str, str]]:
+    """Yield each action with what it was done to and its call; a command that acts has no action but its own."""
     shown: set[str] = set()
     for event in events:
         if event.type is EventType.FILE_ACTION and event.path and event.status != "failed":
-            yield event.text.partition(",")[0].strip()[:20] or "changed", inside(event.path, "")
+            yield event.text.partition(",")[0].strip()[:20] or "changed", inside(event.path, ""), event.call
         elif (run := ended.get(event.call)) is not None and event.call not in shown:
             shown.add(event.call)
             if run.purposes:
-                yield "", f"`{_short(run.command)}` {_ENDED[run.outcome]}"
+                yield "", f"`{_short(run.command)}` {_ENDED[run.outcome]}", event.call
             elif run.command:
-                yield "looked with", f"`{_short(run.command)}`{' (failed)' if run.outcome == 'failed' else ''}"
-        elif event.type is EventType.TOOL_CALL and event.tool not in _SHOWN_OTHERWISE and _LOOKS.match(event.tool):
-            yield "looked with", f"{event.tool} {clip_line(_argument(event.text), _STEP)}"
+                yield _LOOKED, f"`{_short(run.command)}`{' (failed)' if run.outcome == 'failed' else ''}", event.call
+        elif event.type is EventType.TOOL_CALL and event.tool not in TOOLS and event.call not in ended and not event.command:
+            result = results.get(event.call)
+            why_not = _why_not(result) if result is not None and result.status in ("failed", "denied") else ""
+            if event.tool in _SHOWN_OTHERWISE:
+                if why_not and event.path:
+                    yield "", f"{event.tool} of {inside(event.path, '')} {why_not}", event.call
+            elif _LOOKS.match(event.tool) and not why_not:
+                yield _LOOKED, f"{event.tool} {clip_line(_argument(event.text), _STEP)}".rstrip(), event.call
+            elif result is not None:
+                how = why_not or f'came back: "{clip_line(_MARKUP.sub("", result.text[:_READ]), _AT // 2)}"'
+                yield "", f"{event.tool.rpartition('__')[2]} {clip_line(_argument(event.text), _STEP)} {how}", event.call
+
+
+def _why_not(result: Event) -> str:
+    return "was denied" if result.status == "denied" else f"failed: {clip_line(result.text.partition(chr(10))[0], _STEP)}"
 
 
 def _done_last(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
-    """Yield the last action of a session that was left midway."""
+    """Yield the last actions of a session that was left midway."""
     asked = _last_turn(events)
     since = events[asked + 1 :]
+    done = runs(since)
     if events[-1].type in _ON_THE_WAY and since:
-        seen = (event for event in reversed(since) if event.command or event.type in (EventType.FILE_ACTION, EventType.TOOL_CALL))
-        done = next(seen, since[-1])
-        what = (
-            f"`{clip_line(bare(done.command), _COMMAND)}`"
-            if done.command
-            else clip_line(f"{done.tool} {done.text}", 2 * _STEP)
-            if not done.path
-            else clip_line(f"{done.text.partition(',')[0]} {inside(done.path, '')}", 2 * _STEP)
-        )
-        report = _TO_REPORT if settled and any(run.is_check for run in runs(since)) else ""
-        yield cited(BriefPart.NEXT, f"left before an answer to what was asked last; done last: {what}{report}", done)
+        report = _TO_REPORT if settled and any(run.is_check for run in done) else ""
+        left = "left before an answer to what was asked last; " if asked >= 0 else ""
+        last = clip_line(f"{since[-1].tool} {since[-1].text}", 2 * _STEP)
+        texts = (f"{left}done last: {_done_since(since, done, found=found) or last}{report}" for found in (False, True))
+        short, *longer = dict.fromkeys(texts)
+        yield replace(cited(BriefPart.NEXT, short, since[-1]), longer=tuple(longer))
 
 
 def _open(events: Sequence[Event]) -> Iterator[BriefLine]:
-    """Yield the agent's closing question, then prompts without an answer, the last first.
-
-    A prompt that was repeated, or taken back by interrupting the agent, is left out.
-    """
+    """Yield what the agent asked the person, by a tool or at the end of its last message, and had no answer to."""
     results = {event.call for event in events if event.call and event.type in (EventType.TOOL_RESULT, EventType.DECISION)}
-    closing: Event | None = None
-    choice: Event | None = None
-    waiting: dict[str, Event] = {}
-    latest = ""
-    answered = True
-    taken_back = False
-    for event in events:
-        match event.type:
-            case EventType.USER_MESSAGE:
-                if not answered and (taken_back or "?" not in latest[-_QUESTION_END:]):
-                    waiting.popitem()
-                latest = event.text
-                words = " ".join(latest.split())
-                waiting.pop(words, None)
-                waiting[words] = event
-                closing, choice, answered, taken_back = None, None, False, False
-            case EventType.RESUME_POINT if event.status == "interrupted":
-                taken_back = not answered
-            case EventType.ASSISTANT_MESSAGE if event.text.strip():
-                closing = event
-                if not answered:
-                    waiting.popitem()
-                    answered = True
-            case EventType.TOOL_CALL:
-                if not answered and "?" not in latest[-_QUESTION_END:]:
-                    waiting.popitem()  # the agent began to act on it, which is what a request asks for
-                    answered = True
-                if event.tool in _ASKS_THE_PERSON and event.call and event.call not in results:
-                    choice = event
-            case _:
-                continue
+    since = events[max((at for at, event in enumerate(events) if event.type is EventType.USER_MESSAGE), default=-1) + 1 :]
+    asked = (event for event in reversed(since) if event.type is EventType.TOOL_CALL and event.tool in _ASKS_THE_PERSON)
+    choice = next((event for event in asked if event.call and event.call not in results), None)
+    closing = next((event for event in reversed(since) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
     if choice is not None:
         yield cited(BriefPart.OPEN, f"the agent asked, and had no answer: {clip_line(choice.text, _ASKED)}", choice)
     if closing is not None and (question := _closing_question(closing.text)):
         yield cited(BriefPart.OPEN, f'the agent asks: "{clip_line(question, _ASKED)}"', closing)
-    for event in list(reversed(waiting.values()))[:2]:
-        if event.text.strip():
-            length = _QUESTION if event.text == latest else _ASKED  # the last prompt stands in the brief already
-            yield cited(BriefPart.OPEN, f'{NO_ANSWER}: "{clip_line(event.text, length)}"', event)
 
 
 def _closing_question(text: str) -> str:

@@ -57,6 +57,12 @@ _ALL_PASSED = lazy_regex(
 _COUNTS_ERRORS = lazy_regex(r"^\W{0,4}(?:[A-Z][\w ]{0,20}: ?|Found )?[1-9]\d{0,4} errors?\b(?! fixed)", re.MULTILINE)
 """A program that counts errors in the output of another may exit with success."""
 _JOINS = lazy_regex(r"[;&|\n]")
+_KINDS_IN_WORDS = {
+    "lint": lazy_regex(r"\blint", re.IGNORECASE),
+    "tests": lazy_regex(r"\btests?\b|\bCI\b", re.IGNORECASE),
+    "build": lazy_regex(r"\bbuild|\bcompil", re.IGNORECASE),
+    "types": lazy_regex(r"\btype-?(?:check| error)", re.IGNORECASE),
+}
 _COUNTS_PASSED = lazy_regex(r"\b[1-9]\d{0,6} pass(?:ed|ing)?\b")
 _COUNTS_FAILED = lazy_regex(r"\b[1-9]\d{0,6} fail|\bFAIL|passed, \d{1,6} errors?\b|\berrors? in \d|✗|✘")
 _OF_A_CHECKER = lazy_regex(
@@ -543,3 +549,8 @@ def last_branch(events: Sequence[Event]) -> str:
                 last = max(named, key=lambda found: found.start())["branch"]
                 return "" if last == "detached HEAD" else str(last)
     return ""
+
+
+def kinds_in(words: str) -> frozenset[str]:
+    """Return the kinds of checks that a sentence names."""
+    return frozenset(kind for kind, pattern in _KINDS_IN_WORDS.items() if pattern.search(words))

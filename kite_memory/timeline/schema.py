@@ -9,6 +9,7 @@ from typing import Any
 
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.system import sqlite
+from kite_memory.system.private_files import make_folder, make_private_file
 
 VERSION = 10
 
@@ -360,9 +361,9 @@ def connect(path: Path) -> sqlite3.Connection:
     Raises `StateNewer`, `StateDamaged`, and `StateNotWritten` if the file seems intact but cannot be opened or written.
     """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(path.parent)
         if not path.exists():
-            path.touch(mode=0o600)
+            make_private_file(path)
     except FileNotFoundError:
         raise  # no owner could make a folder there; the command line prints what to check
     except OSError as error:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from kite_memory.model.event import Event, EventType, evidence_reference, opens_turn
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line, counted, outline
 from kite_memory.text.shell import Write, writes
-from kite_memory.timeline.runs import Commit, Run, bare, is_wider, makes_up, open_failures, passed_of
+from kite_memory.timeline.runs import Commit, Run, bare, is_wider, kinds_in, makes_up, open_failures, passed_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +164,6 @@ PATH_PARTS = 2
 """Parts of a path shown where it was named in full before."""
 
 
-NO_ANSWER = "the person had no answer to"
-"""Goes last: the prompt stands in the brief already, or is older."""
 ANSWERED = "the agent had answered, and the person is next"
 """Goes after all that is urgent."""
 _MATTERS = (
@@ -179,6 +177,8 @@ _MATTERS = (
 )
 """The order of parts where there is little room."""
 _ROOM_FOR_OTHERS = 220
+_LITTLE = 36
+"""Characters of a line: a shorter one on the last prompt hardly says what it is about."""
 _LEAST = frozenset({BriefPart.DOING, BriefPart.NEXT, BriefPart.FAILED})
 """What a brief is of no use without."""
 _PLAN_BEFORE = "asked before, a plan"
@@ -195,7 +195,7 @@ def fitted(lines: Sequence[BriefLine], *, tokens: int, cost: Callable[[BriefLine
         [of_part[turn] for of_part in by_part.values() if turn < len(of_part)] for turn in range(max(map(len, by_part.values())))
     ]
     failed = by_part[BriefPart.FAILED]
-    first = [line for line in turns[0] if line.text != ANSWERED and not line.text.startswith(NO_ANSWER)]
+    first = [of_part[0] for of_part in by_part.values() if of_part and of_part[0].text != ANSWERED]
     then = by_part[BriefPart.NEXT]
     urgent = (*failed[:1], *then[1:2], *failed[1:2], *by_part[BriefPart.DOING][1:2], *failed[2:], *then)
     longer = [(line, replace(line, text=text)) for line in lines for text in line.longer]
@@ -203,10 +203,13 @@ def fitted(lines: Sequence[BriefLine], *, tokens: int, cost: Callable[[BriefLine
     whole_or_shorter = [(line, shown) for line in first for shown in (line, *_without_clauses(line))]
     least = [each for each in whole_or_shorter if each[0].part in _LEAST]
     stable = [each for each in whole_or_shorter if each[0].part is BriefPart.STABLE]
+    in_full = [(line, replace(line, text=text)) for line in then[:2] for text in line.longer]
     rest = [each for each in whole_or_shorter if each[0].part not in _LEAST]
-    plan = [(line, line) for line in by_part[BriefPart.DOING][1:2] if line.text.startswith(_PLAN_BEFORE)]
+    says_little = len(first[0].text) < _LITTLE if first else False
+    before = [(line, line) for line in by_part[BriefPart.DOING][1:2] if says_little or line.text.startswith(_PLAN_BEFORE)]
     begun = [(line, shown) for line in then[1:] for shown in (*_not_too_long(line), line) if line.longer]
-    shown_first = (*least, *stable[-1:], *begun, *plan, *rest, *fuller, *((line, line) for line in urgent))
+    soon = [(line, line) for line in (*then[1:2], *failed[1:2])]
+    shown_first = (*least, *stable[-1:], *before, *begun, *soon, *in_full, *fuller, *rest, *((line, line) for line in urgent))
     kept: dict[BriefLine, BriefLine] = {}
     for line, shown in (*shown_first, *longer, *((line, line) for turn in turns for line in turn)):
         if line in kept and len(shown.text) <= len(kept[line].text):
@@ -297,6 +300,12 @@ _SAID_OF_TESTS = 40
 _INLINE = lazy_regex(r"\b(?:python[\d.]*|node|perl|ruby|deno|php)\s+(?:-\w{0,4}[cer]\b|--eval\b|-\s)|<<|\s-i\b")
 """A program that is given in the line, not in a file."""
 _LONG_PLAN = 220
+_BY_HAND = lazy_regex(r"\b(?:manual\w*|visual\w*|by hand|open|navigate|click|load|browser)\b", re.IGNORECASE)
+A_TASK = 1_200
+"""A prompt of as many characters describes a task, which later prompts may be about."""
+_STEP_LEFT = 90
+_NO_CHANGE = lazy_regex(r"\bno\b.{0,40}\b(?:changes?|needed|required|necessary)\b", re.IGNORECASE)
+_FILE_NAMED = lazy_regex(r"[\w./@-]{1,120}\.[A-Za-z]\w{0,5}\b")
 _EXECUTES = lazy_regex(
     r"\b(?:python[\d.]*|py|node|deno|bun|tsx|ts-node|ruby|perl|php|bash|zsh|sh|pwsh|powershell|go run|java|Rscript)\b|\./"
 )
@@ -447,14 +456,16 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
         if stable.tests
         else f"`{command}` built; no test was seen to pass"
     )
+    of_all = ""
     if stable.narrow and stable.tests:
-        passed += f", a part of the tests; all of them last: {stable.whole}" if stable.whole else ", a part of the tests"
+        passed += ", a part of the tests"
+        of_all = f"; all of them last: {stable.whole}" if stable.whole else ""
     clean = _clean_since(stable.place, files, done)
     checked = f"; {' and '.join(f'`{typed(run.command)}`' for run in clean)} went well after that" if clean else ""
     text, *longer = dict.fromkeys(
         f"{stable.at:%Y-%m-%d %H:%M}{commit}: {passed}"
         f"{f', since then {names(changed, most, parts=PATH_PARTS)}' if changed else ', nothing since'}"
-        f"{with_files}{checked}{failing}"
+        f"{of_all}{with_files}{checked}{failing}"
         for most in (FILES_CITED, 3 * FILES_CITED)
     )
     seen = (reference(run.event) for run in clean)
@@ -490,7 +501,8 @@ def changed_lines(files: Sequence[ChangedFile], made: Sequence[Commit]) -> Itera
     since = [file for file in files if file.place > committed]
     when = " since the last commit" if made else ""
     for action, some in _by_action([file for file in since if file.path]):
-        yield cited_files(BriefPart.CHANGED, f"{action}{when}", some)
+        whole, short = (cited_files(BriefPart.CHANGED, f"{action}{when}", some, parts=parts) for parts in (0, PATH_PARTS))
+        yield replace(short, longer=(whole.text,) if whole.text != short.text else ())
     if by_commands := [file for file in since if not file.path]:
         yield cited_files(BriefPart.CHANGED, f"files changed by commands{when}", by_commands)
     if made:
@@ -509,11 +521,34 @@ def _by_action(files: Sequence[ChangedFile]) -> list[tuple[str, list[ChangedFile
 
 
 def planned_checks(events: Sequence[Event], done: Sequence[Run]) -> Iterator[BriefLine]:
-    """Yield how the last prompt, a plan, is to be verified, until something has been run that tests."""
+    """Yield how the last prompt, a plan, is to be verified, without the checks that went well since."""
     asked = max((place for place, event in enumerate(events) if opens_turn(event)), default=None)
-    if asked is None or any(run.is_check and run.place > asked for run in done):
+    found = outline(events[asked].text) if asked is not None and len(events[asked].text) >= _LONG_PLAN else None
+    if asked is None or found is None or not found.checks:
         return
-    found = outline(events[asked].text) if len(events[asked].text) >= _LONG_PLAN else None
-    if found is not None and found.checks:
-        checks = "; ".join(clip_line(check, SUBJECT) for check in found.checks[:_CHECKS])
+    well = {kind for run in done if run.place > asked and run.outcome == "ok" for kind in run.kinds}
+    left = [check for check in found.checks if not kinds_in(check) or not kinds_in(check) <= well or _BY_HAND.search(check)]
+    if left:
+        checks = "; ".join(clip_line(check, SUBJECT) for check in left[:_CHECKS])
         yield cited(BriefPart.VERIFY, f"as the plan says: {checks}", events[asked])
+
+
+def steps_left(events: Sequence[Event], files: Sequence[ChangedFile]) -> Iterator[BriefLine]:
+    """Yield the steps of the plan in hand that name a file not changed since, and those after the last that does not."""
+    asked = next((event for event in reversed(events) if opens_turn(event)), None)
+    found = outline(asked.text) if asked is not None and len(asked.text) >= A_TASK else None
+    if asked is None or found is None:
+        return
+    changed = {PurePath(file.path).name.lower() for file in files if file.path and file.at >= asked.at}
+    named = [{PurePath(name).name.lower() for name in _FILE_NAMED.findall(step)} for step in found.steps]
+    begun = max((at for at, names in enumerate(named) if names & changed), default=None)
+    if begun is None:
+        return
+    left = [
+        f"({at + 1}) {clip_line(step, _STEP_LEFT)}"
+        for at, (step, names) in enumerate(zip(found.steps, named, strict=True))
+        if ((names and not names & changed) or at > begun) and not _NO_CHANGE.search(step)
+    ]
+    if left:
+        more = f" and {len(left) - _CHECKS} more" if len(left) > _CHECKS else ""
+        yield cited(BriefPart.NEXT, f"left of the plan, by the files changed so far: {'; '.join(left[:_CHECKS])}{more}", asked)

@@ -154,7 +154,9 @@ class EventSearch(_Search):
             if (event := events.get(each.event)) is None:
                 continue
             key = (event.provider, event.session)
-            if key not in sessions and (session := self._sessions.get(*key)) is not None:
+            if key not in sessions:
+                if (session := self._sessions.get(*key)) is None:
+                    continue  # forgotten since the search began
                 sessions[key] = session
             hits.append(EventHit(event=event, session=sessions[key], score=each.score, snippet=each.snippet, near=each.near))
         return tuple(hits)

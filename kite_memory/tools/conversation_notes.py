@@ -139,7 +139,7 @@ def journal_of(conversation: SavedConversation, stems: Sequence[str] = ()) -> No
 
 
 def related(stems: Sequence[str]) -> str:
-    return f"**Related:** {', '.join(map(links.write, stems))}" if stems else ""
+    return f"{links.RELATED} {', '.join(map(links.write, stems))}" if stems else ""
 
 
 def journal_body(conversation: SavedConversation) -> str:

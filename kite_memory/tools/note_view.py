@@ -233,7 +233,7 @@ def as_seen(note: Note, grant: Grant, resolves: Leads = nowhere) -> Note:
 
     def line(related: re.Match[str]) -> str:
         kept = [link for link in links.find(related[0]) if link.target and resolves(link.target)]
-        return f"**Related:** {', '.join(links.write(link.target, link.label) for link in kept)}" if kept else ""
+        return f"{links.RELATED} {', '.join(links.write(link.target, link.label) for link in kept)}" if kept else ""
 
     body = links.replace(_RELATED.sub(line, note.body), shown)
     return replace(

@@ -17,7 +17,7 @@ from kite_memory.text.quoting import quoted
 from kite_memory.vault import lifecycle, links, upkeep
 from kite_memory.vault.ledger import link_key
 from kite_memory.vault.links import tame_line, titled
-from kite_memory.vault.notefile import FOLDERS, Raw, body_of, moment, render, with_addition, with_properties
+from kite_memory.vault.notefile import FOLDERS, Raw, body_of, moment, render, with_addition, with_body, with_properties
 from kite_memory.vault.planning import related
 from kite_memory.vault.upkeep import MOST_WAITING, WAITING, NoteUse, has_faded
 from kite_memory.vault.wording import entity_key, note_id, one_line, slug, text_block, words
@@ -196,7 +196,7 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[FileRewrite, ...]:
             return _both(FileRewrite(path=note.path, before=text, after=with_properties(text, upkeep.lapsed(note)) or ""))
         case Day(page=page):
             if before := texts.get(page.path, ""):
-                after = f"{before[: len(before) - len(body_of(before))]}{page.body}\n"
+                after = with_body(before, f"{page.body}\n")
                 return _both(FileRewrite(path=page.path, before=before, after=after))
             return _both(FileRewrite(path=page.path, before="", after=render(page), note=page))
         case _:
@@ -380,10 +380,8 @@ def _alike(notes: Sequence[Note]) -> Iterator[tuple[Note, Note]]:
 def _merged(text: str, keep: Note, drop: Note, *, whole: bool) -> str:
     evidence = tuple(dict.fromkeys((*keep.evidence, *drop.evidence)))[:_MOST_EVIDENCE]
     names = tuple(dict.fromkeys((*keep.aliases, drop.title, *drop.aliases)))
-    given: dict[str, object] = {
-        "aliases": list(names),
-        "supersedes": [f"[[{one}]]" for one in dict.fromkeys((*keep.supersedes, _stem(drop)))],
-    }
+    replaced = [stem for stem in dict.fromkeys((*keep.supersedes, _stem(drop))) if links.holds(stem)]
+    given: dict[str, object] = {"aliases": list(names), "supersedes": [f"[[{stem}]]" for stem in replaced]}
     if evidence != keep.evidence:
         given["evidence"] = list(evidence)
     if drop.importance > keep.importance:
@@ -399,7 +397,7 @@ def _merged(text: str, keep: Note, drop: Note, *, whole: bool) -> str:
 def _replaced(text: str, keep: Note) -> str:
     marks: dict[str, object] = {
         "status": NoteStatus.SUPERSEDED.value,
-        "superseded_by": f"[[{_stem(keep)}]]",
+        "superseded_by": f"[[{_stem(keep)}]]" if links.holds(_stem(keep)) else "",
         "valid_until": moment(lifecycle.standing_until(keep)),
     }
     return with_properties(text, marks) or ""
@@ -432,7 +430,7 @@ def _mentioning(text: str, notes: Sequence[Note], *, ours: bool) -> str:
     more = ", ".join(titled(_stem(note), note.title) for note in notes)
     kept = text.rstrip("\r\n")
     last = kept.rpartition("\n")[2]
-    if ours and last.startswith("**Related:**") and last.endswith("]]"):
+    if ours and last.startswith(links.RELATED) and last.endswith("]]"):
         return f"{kept}, {more}{text[len(kept) :]}"
     return with_addition(text, related([titled(_stem(note), note.title) for note in notes]))
 
@@ -515,9 +513,9 @@ def _summarized(text: str, archive: Note) -> str:
     body = text_block(body_of(text))
     opening = body.partition("\n## ")[0].strip()
     summary = clip(opening, _SUMMARY) if opening else ""
-    listed = [line for line in body.splitlines() if line.startswith("**Related:**")]
+    listed = [line for line in body.splitlines() if line.startswith(links.RELATED)]
     parts = (summary, f"**Archived:** {links.write(_stem(archive))}", *(line for line in listed if line not in summary))
-    return text[: len(text) - len(body_of(text))] + "\n\n".join(filter(None, parts)) + "\n"
+    return with_body(text, "\n\n".join(filter(None, parts)) + "\n")
 
 
 def _body_of(note: Note) -> str:
@@ -527,7 +525,7 @@ def _body_of(note: Note) -> str:
 
 
 def _without_related(body: str) -> str:
-    return "\n".join(line for line in body.split("\n") if not line.startswith("**Related:**")).strip()
+    return "\n".join(line for line in body.split("\n") if not line.startswith(links.RELATED)).strip()
 
 
 def _stem(note: Note) -> str:

@@ -12,7 +12,7 @@ from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin, Scope
 from kite_memory.vault.files import Files
 from kite_memory.vault.ledger import Keyed, KnownFile, Ledger, Wording, place_digest
-from kite_memory.vault.notefile import FOLDERS, body_of, moment, with_properties
+from kite_memory.vault.notefile import FOLDERS, moment, with_body, with_properties
 from kite_memory.vault.scanning import NoteReader, Scanner
 from kite_memory.vault.wording import note_id, note_stem
 from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Skipped, Writer, Written
@@ -298,7 +298,7 @@ class KeyedNotes:
             changed = with_properties(text, changes) if changes else text
             if changed is None or new == old.body:
                 return changed
-            return changed[: len(changed) - len(body_of(changed))] + new + "\n"
+            return with_body(changed, f"{new}\n")
 
         outcome = writer.edit(known, rewritten, by=by, ours=True)
         if isinstance(outcome, LeftAlone):

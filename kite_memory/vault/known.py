@@ -21,7 +21,7 @@ from kite_memory.vault.ledger import KnownFile, Ledger, link_key
 from kite_memory.vault.ledger.ledger import NoteRows
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.listing import COPY_REASON, GENERATED, listing
-from kite_memory.vault.notefile import FOLDERS, body_of, with_addition, with_properties
+from kite_memory.vault.notefile import FOLDERS, with_addition, with_body, with_properties
 from kite_memory.vault.planning import EntityMention, PlanContext, plain_body, sessions_of
 from kite_memory.vault.scanning import NoteReader, Scanner
 from kite_memory.vault.wording import body_key, one_line, page_stem, text_block, title_key, words
@@ -140,7 +140,7 @@ def rewritten_text(text: str, old: Note, new: Note, *, ours: bool, addition: str
         added = _leading_somewhere(addition, resolves)
         return changed if not added or added in old.body else with_addition(changed, added)
     body = _leading_somewhere(new.body, resolves)
-    return changed if body == old.body else changed[: len(changed) - len(body_of(changed))] + body + "\n"
+    return changed if body == old.body else with_body(changed, f"{body}\n")
 
 
 def _leading_somewhere(text: str, resolves: Callable[[str], bool]) -> str:

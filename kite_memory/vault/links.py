@@ -324,8 +324,11 @@ def _line(text: str, limit: int) -> str:
 
 
 def titled(stem: str, title: str) -> str:
-    """Return a link labelled with the note's title. Backticks are replaced, since they could pair with others."""
-    return write(stem, tame_line(title.replace("`", "'")))
+    """Return a link labelled with the note's title, or the title alone if no link can lead to a file of this name. Backticks are
+    replaced, since they could pair with others.
+    """
+    label = tame_line(title.replace("`", "'"))
+    return write(stem, label) if holds(stem) else label
 
 
 def tame_code(text: str) -> str:

@@ -440,6 +440,11 @@ def body_of(text: str) -> str:
     return text[sheet_of(text).body :]
 
 
+def with_body(text: str, body: str) -> str:
+    """Return the file's text with ``body`` in place of what follows the frontmatter, which stays as it is."""
+    return text[: sheet_of(text).body] + body
+
+
 def with_addition(text: str, addition: str) -> str:
     """Return the file's text with a paragraph added at its end; every character before it stays."""
     newline = "\r\n" if "\r\n" in text else "\n"

@@ -35,8 +35,7 @@ _WORTH = ((4, 3), (2, 2))
 _MAX_MENTIONS = 8
 _MAX_TRIGGERS = 8
 _LEAST_SPEAKING, _OF_A_PLACE = 3, 8
-"""Notes that name a thing which has a page; a file or function, which the code itself shows, needs more."""
-"""Number of notes that must name an entity before it gets a page."""
+"""Number of notes that must name an entity before it gets a page; a file or function, which the code itself shows, needs more."""
 _SAYS = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.FACT})
 
 
@@ -328,7 +327,7 @@ def amended(draft: Draft, old: Note, because: str) -> Draft:
 
 def still_holding(before: str, now: str, because: str) -> str:
     """Return the clauses of an older body that are not in the newer one and are not what it changes."""
-    text = "\n".join(row for row in before.split("\n") if not row.startswith("**Related:**"))
+    text = "\n".join(row for row in before.split("\n") if not row.startswith(links.RELATED))
     said, reason = lifecycle.shortened_words(now), lifecycle.shortened_words(because)
     clauses = [clause for each in _CLAUSE.split(text) if lifecycle.shortened_words(clause := each.strip(" ;,"))]
 
@@ -472,4 +471,4 @@ def _rejection(alternative: str, reason: str) -> str:
 
 def related(written: Sequence[str]) -> str:
     """Return a line of links."""
-    return f"**Related:** {', '.join(written)}" if written else ""
+    return f"{links.RELATED} {', '.join(written)}" if written else ""

@@ -298,7 +298,7 @@ def _evidence(note: Note, quotes: Sequence[str]) -> Iterator[str]:
 
 
 def _first_lines(body: str) -> Iterator[str]:
-    lines = [line for line in body.splitlines() if line.strip() and not line.startswith("**Related:**")]
+    lines = [line for line in body.splitlines() if line.strip() and not line.startswith(links.RELATED)]
     said = tame("\n".join(_plain(line, _SAID) for line in lines[:_SAID_LINES]))  # inert line by line, they may form a link together
     yield from (f"> {line}" for line in said.split("\n"))
     if len(lines) > _SAID_LINES:

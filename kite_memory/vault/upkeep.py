@@ -17,7 +17,7 @@ from kite_memory.text.display import clip
 from kite_memory.vault import links
 from kite_memory.vault.lifecycle import sessions_of
 from kite_memory.vault.links import titled
-from kite_memory.vault.notefile import FOLDERS, body_of, with_properties
+from kite_memory.vault.notefile import FOLDERS, with_body, with_properties
 from kite_memory.vault.planning import related
 from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, text_block, words
 
@@ -123,8 +123,6 @@ _READ = 6_000
 """Characters of a body that are read."""
 _SOURCE = 0.8
 """Least share of a title's words in the sentence that the title was taken from."""
-_NEAR = 0.5
-"""Least share of a title's words in a sentence about the same."""
 _GOAL = 0.2
 """Least share of a title's words in a sentence of an approved plan."""
 _NORM = lazy_regex(
@@ -385,7 +383,7 @@ def asked_and_said(body: str) -> tuple[str, str]:
 def _sentences(body: str) -> list[str]:
     """Return the sentences in the first part of a body, without markup, requests and lists of related notes."""
     said = _REQUEST.sub("", links.unlinked(body[:_READ]))
-    lines = (line for line in said.splitlines() if not line.startswith(("**Related:**", ">", "#", "```", "|")))
+    lines = (line for line in said.splitlines() if not line.startswith((links.RELATED, ">", "#", "```", "|")))
     parts = (part for line in lines for part in _SENTENCE.split(line))
     texts = (_LABEL.sub("", part.strip(" -*“”")) for part in parts)
     return [text for text in texts if text and not _RANKED.match(text)][:_MOST_SENTENCES]
@@ -567,7 +565,7 @@ def remainder(text: str, divided: Division, made: Sequence[Note]) -> str:
         return ""
     listed = "\n".join(f"- {titled(PurePosixPath(each.path).stem, each.title)}" for each in made)
     body = "\n\n".join(filter(None, (divided.opening, listed, divided.closing)))
-    return changed[: len(changed) - len(body_of(changed))] + body + "\n"
+    return with_body(changed, f"{body}\n")
 
 
 def _unclosed(heading: str) -> str:
@@ -579,7 +577,7 @@ def _unclosed(heading: str) -> str:
 def _closing_at(lines: Sequence[str]) -> int:
     """Return where the lines of links at the very end begin, which do not belong to the last part."""
     at = len(lines)
-    while at and (not lines[at - 1].strip() or lines[at - 1].startswith("**Related:**")):
+    while at and (not lines[at - 1].strip() or lines[at - 1].startswith(links.RELATED)):
         at -= 1
     return at
 

@@ -21,7 +21,17 @@ from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.ledger import Intent, KnownFile, Ledger, link_key
 from kite_memory.vault.lifecycle import holds_wherever, standing_until
 from kite_memory.vault.listing import GENERATED, listing
-from kite_memory.vault.notefile import Raw, UnreadableNote, body_of, moment, parse, render, with_addition, with_properties
+from kite_memory.vault.notefile import (
+    Raw,
+    UnreadableNote,
+    body_of,
+    moment,
+    parse,
+    render,
+    with_addition,
+    with_body,
+    with_properties,
+)
 from kite_memory.vault.upkeep import LAPSED, MOST_WAITING, first_to_lapse, lapsed, waits
 from kite_memory.vault.wording import digest, stem_key, title_key, unique
 
@@ -446,7 +456,7 @@ class Writer:
                 return changed
             body = links.replace(body_of(changed), instead)
             gone = links.unlisted(body, lambda link: link_key(link.target) == key and not self._leads(link.target))
-            return changed[: len(changed) - len(body_of(changed))] + gone
+            return with_body(changed, gone)
 
         return [known.path for known in self._ledger.notes.named("link", key) if isinstance(self.edit(known, mended), Amended)]
 

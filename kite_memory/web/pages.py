@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kite_memory.errors import KiteError, UsageError
+from kite_memory.errors import NoteNotFound, UsageError
 from kite_memory.web import drawing
 from kite_memory.web.rendering import Ask, Json, Renderer, day, parsed
 
@@ -136,6 +136,8 @@ _LATEST = 300
 _EVENTS = 200
 _FIXES_ASKED = 12
 _SPANS = {"day": 1, "week": 7, "month": 30}
+_MOST_BACK = 5_000
+"""Spans that the lanes go back at most, before which there are no dates."""
 _WEEKS = 12
 _PROMPTS = 25
 _MOST_PROMPTS = 1_000
@@ -212,7 +214,7 @@ class Pages:
         exact = shown["id"] or shown["path"]
         try:
             evidence = self._ask("why", note=exact)["evidence"]
-        except KiteError:  # of a note that has expired no evidence is given
+        except NoteNotFound:  # of a note that has expired no evidence is given
             evidence = []
         around = self._ask("around", note=exact, limit=12)
         by_path = {each["path"]: each for each in around["notes"]}
@@ -243,7 +245,7 @@ class Pages:
         sessions = self._ask("timeline", project=project, limit=_LATEST)["sessions"]
         now = datetime.now().astimezone()
         newest = max((parsed(each["last"]) for each in sessions), default=now)
-        back = _number(query.get("back", ""), max(0, (now - newest) // timedelta(days=_SPANS[span])))
+        back = min(_MOST_BACK, _number(query.get("back", ""), max(0, (now - newest) // timedelta(days=_SPANS[span]))))
         end = now - timedelta(days=back * _SPANS[span])
         lanes = drawing.lanes(sessions, start=end - timedelta(days=_SPANS[span]), end=end)
         return self._renderer.page(

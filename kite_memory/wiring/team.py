@@ -241,6 +241,8 @@ class RetryingTeamStore:
                 self._bridge = self._open()
             except KiteError as error:
                 self._not_yet(error)
+            except Exception as error:  # noqa: BLE001 - the edge of a thread
+                self._not_yet(KiteError(f"internal error: {type(error).__name__}: {error}"))
             else:
                 self._tell("the team's store answers; calls are answered from now on")
                 return

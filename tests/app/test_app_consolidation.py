@@ -168,6 +168,20 @@ def test_of_two_that_say_the_same_one_stays_with_what_both_rest_on(home: Home) -
     assert (gone.status, gone.superseded_by, gone.body) == (NoteStatus.SUPERSEDED, "pears-on-quince", newer.body)
 
 
+def test_a_file_name_that_no_link_can_hold_is_not_linked(home: Home) -> None:
+    """`[[C# on quince]]` leads to a note named C."""
+    older, newer = doubled(home)
+    path = home.vault.root / newer.path
+    path.rename(path.with_name("C# on quince.md"))
+    home.vault.scanner.compare()
+
+    home.consolidating.consolidate()
+
+    kept = home.vault.notes.find(older.id)
+    assert kept.supersedes == ()
+    assert "Quince stock" in kept.aliases
+
+
 def test_what_was_taken_back_is_not_merged_again(home: Home) -> None:
     doubled(home)
     home.consolidating.consolidate()

@@ -186,7 +186,9 @@ class TestResume:
         lines = [line for line in answer["text"].splitlines() if line.startswith("- ")]
         assert lines
         for line in lines:
-            reference = EvidenceReference.parse(line.rpartition(" [")[2].removesuffix("]"))
+            named = line.rpartition(" [")[2].removesuffix("]")
+            of_session = answer["text"].split(" · ")[1]
+            reference = EvidenceReference.parse(f"{of_session}{named}" if named.startswith("#") else named)
             assert reference is not None and worked.timeline.events.evidence(reference), line
         for line in answer["lines"]:
             for cited in line["evidence"]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kite_memory.distill import claude_cli
 from kite_memory.distill.claude_cli import ClaudeCliBackend
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Prices, Refused, Usage, load_prompt
 from kite_memory.distill.model_extractor import ModelExtractor
@@ -229,6 +230,18 @@ def test_a_child_that_outlives_the_call_is_killed_and_does_not_hold_it_up(tmp_pa
     assert isinstance(outcome, Answer)
     child = int((tmp_path / "ours" / "child").read_text())
     assert wait_for(lambda: not is_running(child))
+
+
+def test_a_child_that_left_the_group_does_not_hold_up_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claude_cli, "_TO_READ_THE_REST", 0.5)
+    apart = CHILDREN.replace("])", "], start_new_session=True)", 1)
+    command = claude_command(tmp_path, apart + saying(GOOD))
+
+    outcome = extractor_with(command).extract(about_the_queue())
+
+    child = int((tmp_path / "ours" / "child").read_text())
+    os.kill(child, 9)
+    assert outcome == Busy(reason="a process that the command line started does not end", made="perhaps")
 
 
 def test_it_dies_with_us_even_if_we_are_killed(tmp_path: Path) -> None:

@@ -271,6 +271,13 @@ def test_what_only_a_person_can_mend_stops_the_asking(server: OpenAiServer, back
 
 TURNED_AWAY = {
     "429": failure(429, "Rate limit reached", kind="requests", code="rate_limit_exceeded", retry_after="7"),
+    "429 without a payment method": failure(
+        429,
+        "Rate limit reached on requests per min. Visit https://platform.openai.com/account/billing to add a payment method.",
+        kind="requests",
+        code="rate_limit_exceeded",
+        retry_after="7",
+    ),
     "500": failure(500, "The server had an error", kind="server_error"),
     "503": failure(503, "Loading model", kind="unavailable_error"),
     "502": Raw(status=502, body="<html><h1>Bad gateway</h1>"),

@@ -17,6 +17,14 @@ CREATE INDEX part_message_id_id_idx ON part (message_id, id);
 CREATE INDEX part_session_idx ON part (session_id);
 """
 
+_TABLES_2 = """
+CREATE TABLE session_v2 (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, fork_session_id text, slug text NOT NULL,
+    directory text NOT NULL, title text, version text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL);
+CREATE TABLE session_message (id text PRIMARY KEY, session_id text NOT NULL, type text NOT NULL, seq integer NOT NULL,
+    time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+CREATE UNIQUE INDEX session_message_session_seq_idx ON session_message (session_id, seq);
+"""
+
 START = 1_772_355_600_000
 """Milliseconds: 1 March 2026, 9:00 UTC."""
 
@@ -81,6 +89,52 @@ class OpenCodeStore:
         self._count += 1
         self.now += 1_000
         return self.now
+
+
+class OpenCodeStore2:
+    """What OpenCode 2 keeps, in a database of its own or beside version 1's tables."""
+
+    def __init__(self, path: Path, *, after: int = START) -> None:
+        self.connection = sqlite3.connect(path, isolation_level=None)
+        self.connection.executescript(_TABLES_2)
+        self.now = after
+        self._count = 0
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def session(self, name: str, *, directory: str = "/home/ada/orchard", parent: str | None = None, title: str = "A pump") -> str:
+        self.now += 1_000
+        self.connection.execute(
+            "INSERT INTO session_v2 VALUES (?, 'p', ?, NULL, 's', ?, ?, '2.0.24', ?, ?)",
+            (name, parent, directory, title, self.now, self.now),
+        )
+        return name
+
+    def message(self, session: str, kind: str, *, created: int | None = None, done: bool = True, **fields: Any) -> str:
+        self._count += 1
+        self.now += 1_000
+        name, made = f"msg_2_{self._count:06}", created or self.now
+        data = {"time": {"created": made, **({"completed": self.now} if done else {})}, **fields}
+        self.connection.execute(
+            "INSERT INTO session_message VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (name, session, kind, self._count, made, self.now, json.dumps(data)),
+        )
+        return name
+
+    def rewrite(self, message: str, **fields: Any) -> None:
+        self.now += 1_000
+        row = self.connection.execute("SELECT data FROM session_message WHERE id = ?", (message,)).fetchone()
+        data = {**json.loads(row[0]), **fields}
+        self.connection.execute(
+            "UPDATE session_message SET data = ?, time_updated = ? WHERE id = ?", (json.dumps(data), self.now, message)
+        )
+
+
+def call_2(tool: str, name: str, given: dict[str, Any], said: str = "", **state: Any) -> dict[str, Any]:
+    outcome = {"status": "completed", "content": [{"type": "text", "text": said}], **state}
+    times = {"created": START, "ran": START + 1, "completed": START + 2}
+    return {"type": "tool", "id": name, "name": tool, "state": {"input": given, **outcome}, "time": times}
 
 
 def text(words: str, **fields: Any) -> dict[str, Any]:

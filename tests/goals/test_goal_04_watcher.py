@@ -176,9 +176,13 @@ home, seconds = Path(sys.argv[1]), float(sys.argv[2])
 places = Places(home)
 for number in range(40):
     (places.projects / f"p-{number}").mkdir(parents=True)
+before = Writer(places.projects / "p-0", random.Random(5), old=True)
+before.go_on(); before.finish()
 with at_work(home, compare_seconds=seconds) as (services, daemon, _):
-    writer = Writer(places.projects / "p-39", random.Random(4), old=True)
-    heard = eventually(lambda: bool(daemon.unwatched()), seconds=20)
+    writer = Writer(places.projects / "p-39", random.Random(4), old=True, count=1_000)
+    # Once what was there before is read, the comparison that every start begins with has listed all folders.
+    eventually(lambda: tokens_read(services) >= set(before.written.values()), seconds=60)
+    eventually(lambda: bool(daemon.unwatched()), seconds=60)
     writer.go_on(); writer.finish()
     found = eventually(lambda: tokens_read(services) >= set(writer.written.values()), seconds=20 if seconds < 60 else 3)
     print(json.dumps([sorted(map(str, daemon.unwatched().values())), found]))

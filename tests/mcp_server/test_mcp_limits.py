@@ -1,9 +1,12 @@
 """How often one may ask, and what is written down of it."""
 
 import json
+import os
 import stat
 import threading
 from pathlib import Path
+
+import pytest
 
 from kite_memory.mcp_server.auth_middleware import Audit, Buckets
 
@@ -74,6 +77,18 @@ def test_the_log_stays_within_its_size_no_matter_who_writes(tmp_path: Path) -> N
     for path in tmp_path.iterdir():
         assert path.stat().st_size <= 10_000
         assert all(json.loads(line)["token"] == "ci" for line in path.read_text().splitlines())
+
+
+def test_half_a_line_is_counted_as_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    audit = Audit(tmp_path / "audit.log")
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda handle, line: write(handle, line[:10]))  # as on a disk that is nearly full
+    audit.note(token="ci", address="10.0.0.7", what="request", outcome="ok")
+    monkeypatch.undo()
+
+    audit.note(token="ci", address="10.0.0.7", what="request", outcome="ok")
+
+    assert '"lost_before": 1' in (tmp_path / "audit.log").read_text()
 
 
 def test_what_could_not_be_written_is_counted(tmp_path: Path) -> None:

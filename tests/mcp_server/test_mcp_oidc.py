@@ -198,6 +198,34 @@ def test_a_storm_of_unknown_keys_asks_the_issuer_once() -> None:
         assert isinstance(verifies.find(issuer.token()), StoredToken)
 
 
+def test_nobody_waits_for_a_slow_issuer_while_its_keys_are_known() -> None:
+    now = [1000.0]
+    asked, answer = threading.Event(), threading.Event()
+
+    def fetch(address: str) -> Any:
+        if now[0] > 1000.0:
+            asked.set()
+            assert answer.wait(60)
+        return fetched(address)
+
+    with oidc_issuer() as issuer:
+        keys = IssuerKeys(issuer.url, fetch=fetch, clock=lambda: now[0])
+        verifies = Issuer(OidcRules(issuer=issuer.url, audience=AUDIENCE), keys)
+        assert isinstance(verifies.find(issuer.token()), StoredToken)
+        now[0] += 7200
+        waiting = threading.Thread(target=verifies.find, args=(issuer.token(kid="new"),))
+        waiting.start()
+        assert asked.wait(60)
+
+        found = verifies.find(issuer.token())  # would wait for ever for the thread that fetches
+        unknown = verifies.find(issuer.token(kid="another"))
+
+        answer.set()
+        waiting.join()
+    assert isinstance(found, StoredToken)
+    assert unknown == "unknown"
+
+
 def test_an_issuer_that_is_away_is_not_asked_again_at_once_and_known_keys_stay() -> None:
     now = [1000.0]
     asked: list[str] = []

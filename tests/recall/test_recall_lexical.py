@@ -160,6 +160,19 @@ def test_what_is_found_or_like_nothing_is_not_corrected(connection: sqlite3.Conn
 
 
 @pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("qeuue", True),
+        ("where did the qeuue come from, and why is it never empty?", True),
+        ("warteschlange qeuue", True),
+        ("warum ist die qeuue abends nicht leer, und wer liest den dritten Eintrag?", False),
+    ],
+)
+def test_a_sentence_in_another_language_is_not_corrected(connection: sqlite3.Connection, text: str, meant: bool) -> None:
+    assert ("queue" in lexical.corrected(connection, lexical.terms(text), text).get("qeuue", ())) is meant
+
+
+@pytest.mark.parametrize(
     ("one", "other", "distance"),
     [("", "", 0), ("a", "a", 0), ("ab", "ba", 1), ("abc", "ac", 1), ("abc", "abxc", 1), ("abc", "axc", 1), ("abcd", "badc", 2)],
 )

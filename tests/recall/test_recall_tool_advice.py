@@ -95,6 +95,10 @@ WARNED = [
     (insight("Releases", "Run the migration check before each `terraform apply`."), "terraform apply -auto-approve"),
     (insight("PR titles name the tree", "As in «pear: prune».", kind=NoteKind.PREFERENCE), "gh pr create --title x"),
     (insight("Commit messages are imperative", "Subject in lower case.", kind=NoteKind.PREFERENCE), "git commit -m 'Pruned'"),
+    (
+        insight("The linter must be started in src", "Lint runs from src/. Elsewhere it finds no configuration."),
+        "npm run lint && cd src",
+    ),
 ]
 
 

@@ -9,7 +9,7 @@ from kite_memory.model.event import Event, EventType, ReadResult, RedactedResult
 from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.timeline.store import Timeline
 from tests.contract.database_contract import looks
-from tests.fakes.opencode_store import START, OpenCodeStore, a_morning, call, text
+from tests.fakes.opencode_store import START, OpenCodeStore, OpenCodeStore2, a_morning, call, call_2, text
 
 LONG_AFTER = 4_000_000_000.0
 
@@ -364,3 +364,107 @@ class TestFiles:
 
         assert [event.text for event in look.events] == ["So."]
         assert [problem.reason for problem in look.problems] == ["damaged line"]
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Iterator[OpenCodeStore2]:
+    with closing(OpenCodeStore2(tmp_path / "opencode.db")) as store:
+        yield store
+
+
+def test_what_version_2_writes_is_reported_in_order(tmp_path: Path, second: OpenCodeStore2) -> None:
+    session = second.session("ses_orchard")
+    second.message(session, "agent-switched", agent="build")
+    second.message(
+        session, "user", text="Why does the pump test fail?", metadata={"kite-memory": "<vault-context>A note</vault-context>"}
+    )
+    second.message(session, "synthetic", text="The client's own words")
+    patched = {"files": [{"filePath": "/home/ada/orchard/pump.py", "type": "update"}]}
+    second.message(
+        session,
+        "assistant",
+        content=[
+            {"type": "reasoning", "text": "Hmm."},
+            {"type": "text", "text": "Let me look."},
+            call_2("shell", "call_1", {"command": "pytest -q"}, "1 failed in 0.1s", metadata={"exit": 1}),
+            call_2("patch", "call_2", {"patchText": "..."}, "Edited.", metadata=patched),
+            call_2(
+                "read",
+                "call_3",
+                {"path": "gone.py"},
+                status="error",
+                content=[],
+                error={"type": "unknown", "message": "No such file"},
+            ),
+        ],
+    )
+    second.message(session, "idle", outcome="succeeded")
+    second.message(session, "shell", shellID="sh_1", command="git status", status="exited", exit=0, output={"output": "clean"})
+    second.message(session, "compaction", status="completed", summary="The pump was mended.", recent="")
+    second.message(session, "idle", outcome="interrupted")
+
+    (look,) = read(tmp_path)
+
+    assert not look.problems
+    assert look.session is not None
+    assert (look.session.id, look.session.project, look.session.title) == ("ses_orchard", "orchard", "A pump")
+    assert [(event.type.value, event.tool, event.status) for event in look.events] == [
+        ("user_message", "", ""),
+        ("assistant_message", "", ""),
+        ("tool_call", "shell", ""),
+        ("command", "shell", ""),
+        ("tool_result", "shell", "failed"),
+        ("test_result", "shell", "failed"),
+        ("error", "shell", "failed"),
+        ("tool_call", "patch", ""),
+        ("tool_result", "patch", "ok"),
+        ("file_action", "patch", "ok"),
+        ("tool_call", "read", ""),
+        ("tool_result", "read", "failed"),
+        ("error", "read", "failed"),
+        ("tool_call", "shell", ""),
+        ("command", "shell", ""),
+        ("tool_result", "shell", "ok"),
+        ("resume_point", "", ""),
+        ("resume_point", "", "interrupted"),
+    ]
+    assert [event.ordinal for event in look.events] == sorted(event.ordinal for event in look.events)
+    assert not any("note" in event.text or "own words" in event.text for event in look.events)
+
+
+def test_of_version_2_only_what_changed_is_read_again(tmp_path: Path, second: OpenCodeStore2) -> None:
+    first, other = second.session("ses_1"), second.session("ses_2")
+    second.message(first, "user", text="First")
+    second.message(other, "user", text="Second")
+    second.now += 3_600_000
+    going = second.message(first, "assistant", done=False, content=[{"type": "text", "text": "Hal"}])
+    seen = read(tmp_path, now=second.now / 1000)
+    second.rewrite(
+        going, content=[{"type": "text", "text": "Half an answer"}], time={"created": second.now, "completed": second.now}
+    )
+
+    again = read(tmp_path, seen[-1], now=second.now / 1000 + 60)
+
+    assert [look.session.id for look in seen if look.session] == ["ses_1", "ses_2"]
+    assert [event.text for event in events(seen)] == ["First", "Second"]
+    assert [event.text for event in events(again)] == ["Half an answer"]
+    assert not events(read(tmp_path, again[-1], now=second.now / 1000 + 60))
+
+
+def test_a_session_that_went_on_in_version_2_is_read_once(tmp_path: Path, store: OpenCodeStore) -> None:
+    session = store.session("ses_orchard")
+    store.prompt(session, "Asked in version 1")
+    before = read(tmp_path)
+    with closing(OpenCodeStore2(tmp_path / "opencode.db", after=store.now)) as second:
+        second.session(session, directory="/home/ada/meadow", title="A pump, mended")
+        second.message(session, "user", text="Asked in version 1", created=START + 2_000)
+        second.message(session, "user", text="Asked in version 2")
+        second.message(second.session("ses_new"), "user", text="Only in version 2")
+
+        later = read(tmp_path, before[-1])
+        whole = read(tmp_path)
+
+    known = {event.id for event in events(before)}
+    assert [event.text for event in events(later) if event.id not in known] == ["Asked in version 2", "Only in version 2"]
+    assert [event.text for event in events(whole)] == ["Asked in version 1", "Asked in version 2", "Only in version 2"]
+    assert [look.session.title for look in later if look.session] == ["A pump, mended", "A pump"]

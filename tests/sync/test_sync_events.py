@@ -11,8 +11,8 @@ LAPTOP, DESK = session_of("1"), session_of("2")
 WORDS = "the gate code is plum tart"
 
 
-def everything(home: Home) -> bytes:
-    """Return all that is in the state folder and in the shared folder, unpacked."""
+def everything(home: Home, *, state: bool = True) -> bytes:
+    """Return all that is in the shared folder, unpacked, and in the ``state`` folder."""
     key = SyncKey.parse(home.key())
     folder = home.shared / "kite-sync"
     from kite_memory.sync.rows import written
@@ -21,8 +21,8 @@ def everything(home: Home) -> bytes:
     shared = SharedFolder(root=home.shared)
     rows = [row for each in shared.machines() for number in shared.numbers(each) for row in shared.rows(each, number, key)]
     assert folder.is_dir()
-    state = b"".join(path.read_bytes() for path in sorted((home.root / "state").rglob("*")) if path.is_file())
-    return state + b"".join(map(written, rows))
+    files = sorted((home.root / "state").rglob("*")) if state else []
+    return b"".join(path.read_bytes() for path in files if path.is_file()) + b"".join(map(written, rows))
 
 
 def test_conversations_of_both_are_on_both(tmp_path: Path) -> None:
@@ -90,6 +90,20 @@ def test_what_is_erased_on_one_is_erased_on_the_other_and_in_the_folder(tmp_path
         for home in (laptop, desk):
             assert WORDS not in "".join(home.texts(LAPTOP))
             assert WORDS.encode() not in everything(home)
+
+
+def test_a_note_forgotten_as_another_comes_back_leaves_the_folder(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        first, second = laptop.remember("Frost covers come off in May."), laptop.remember(f"In short, {WORDS}.")
+        settle(laptop, desk)
+        forgotten = laptop.services.vault.edits.forget(first)
+        settle(laptop, desk)
+
+        (laptop.vault / forgotten.trashed).rename(laptop.vault / forgotten.path)
+        laptop.services.vault.edits.forget(second)
+        settle(laptop, desk)
+
+        assert WORDS.encode() not in everything(laptop, state=False)
 
 
 def test_what_was_erased_before_it_was_read_here_is_not_read_here(tmp_path: Path) -> None:

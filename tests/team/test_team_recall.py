@@ -139,6 +139,18 @@ def ended() -> None:
             thread.join(PATIENT)
 
 
+def test_without_a_thread_the_team_is_asked_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    recall = TeamRecall(Team(address="http://127.0.0.1:9/mcp", token="t"), clock=Clock())
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        assert recall.ask(ASKS, "orchard", until=PATIENT) is None
+
+    assert recall.ask(ASKS, "orchard", until=PATIENT) is not None
+
+
 def test_what_a_served_team_knows_comes_with_its_text(tmp_path: Path) -> None:
     store = MemoryStore()
     tools = note_tools.tools(store, LocalContext(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))

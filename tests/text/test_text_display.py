@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.text.display import clip, clip_end, clip_line, counted, gist
+from kite_memory.text.display import clip, clip_end, clip_line, clip_middle, counted, gist
 
 
 @pytest.mark.parametrize(
@@ -116,6 +116,25 @@ class TestGist:
         assert shown.startswith('"The pears were dry')
         assert shown.endswith('so can you water them?"')
 
+    def test_what_a_long_prompt_asks_for_is_kept_wherever_it_stands(self) -> None:
+        dry = "It has not rained since May and the old pump gives hardly any pressure at noon."
+        prompt = f"Row nine is dry. {dry} Could you water it by hand? {dry.replace('May', 'June')} The plums are fine."
+
+        assert gist(prompt, 140) == '"Row nine is dry. … Could you water it by hand? … The plums are fine."'
+
+    def test_of_a_plan_all_that_it_is_about_is_given_where_there_is_room(self) -> None:
+        about = "The pump broke in May. Its seal was cut by sand. The pears are dry. The rows are watered by night."
+        plan = f"# Mend the pump\n\n## Context\n\n{about}\n\n## 1. Clean it\n\n{'Twice. ' * 90}\n\n## 2. Seal it\n\n{'Well. ' * 90}"
+
+        assert about in gist(plan, 640)
+        assert about not in gist(plan, 160)
+
     @given(st.text("ab#*-1. \n`❯$:", max_size=300), st.integers(20, 200))
     def test_any_prompt_has_one(self, prompt: str, length: int) -> None:
         assert len(gist(prompt, length)) <= 2 * length + 300
+
+
+def test_the_middle_of_a_line_may_be_left_out() -> None:
+    assert clip_middle("the pump\nleaks", 40) == "the pump leaks"
+    shown = clip_middle(f"the pump {'and its valve ' * 9}leaks sand", 40)
+    assert shown.startswith("the pump and") and shown.endswith("… valve leaks sand") and len(shown) <= 40

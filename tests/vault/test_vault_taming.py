@@ -142,6 +142,11 @@ def test_nor_do_titles_of_links_beside_one_another(titles: list[str]) -> None:
     assert acting(f"**Related:** {line}", linked=True) == [], line
 
 
+def test_a_file_that_no_link_can_lead_to_is_named_by_its_title() -> None:
+    assert titled("C# build", "The build is slow") == "The build is slow"
+    assert titled("c-build", "The build is slow") == "[[c-build|The build is slow]]"
+
+
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), st.integers(1, 80))
 def test_nor_what_is_cut(text: str, limit: int) -> None:
     assert acting(tame(text, limit)) == []

@@ -347,3 +347,80 @@ def said_at(info: Mapping[str, Any]) -> float:
     times = info.get("time")
     created = moment(times.get("created") if isinstance(times, dict) else info.get("time_created"))
     return created.timestamp() if created else 0.0
+
+
+_COMMAND_2 = "shell"
+_STATES_2 = {"streaming": "pending"}
+
+
+def of_version_2(kind: str, data: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a message of OpenCode 2, whose type is ``kind``, as the message and parts that version 1 would have written.
+
+    What neither the person nor the model said has no parts: the client's own text, chosen models and agents, skills.
+    """
+    info: dict[str, Any] = {"role": "user" if kind == "user" else "assistant", "time": data.get("time")}
+    match kind, data:
+        case "user", {"text": str(text)}:
+            return info, [{"type": "text", "text": text}]
+        case "assistant", {"content": list(items)}:
+            return info, [_item(item) if isinstance(item, dict) else {} for item in items]
+        case "shell", {"command": str(command)}:
+            return info, [_own_command(data, command)]
+        case "compaction", {"summary": str(summary)} if data.get("status", "completed") == "completed":
+            return {**info, "summary": True}, [{"type": "text", "text": summary, "time": {"end": 0}}]
+        case "idle", {"outcome": "interrupted"}:
+            return {**info, "error": {"name": "MessageAbortedError"}}, [{"type": "step-finish"}]
+        case _:
+            return info, []
+
+
+def _item(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one item of an answer. Only tools differ."""
+    state = item.get("state")
+    if item.get("type") != "tool" or not isinstance(state, dict):
+        return dict(item)
+    metadata = state.get("metadata", state.get("structured"))
+    error = state.get("error")
+    return {
+        "type": "tool",
+        "tool": item.get("name"),
+        "callID": item.get("callID", item.get("id")),
+        "state": {
+            "status": _STATES_2.get(scalar(state.get("status")), state.get("status")),
+            "input": state.get("input"),
+            "output": _joined(state.get("content")),
+            "error": error.get("message") if isinstance(error, dict) else error,
+            "metadata": metadata,
+            "time": _ran(item.get("time")),
+        },
+    }
+
+
+def _own_command(data: Mapping[str, Any], command: str) -> dict[str, Any]:
+    """Return a command that the person ran, as the tool call that version 1 made of it."""
+    output = data.get("output")
+    times = data.get("time")
+    ended = isinstance(times, dict) and times.get("completed") is not None
+    return {
+        "type": "tool",
+        "tool": _COMMAND_2,
+        "callID": data.get("shellID", data.get("callID")),
+        "state": {
+            "status": "completed" if ended else "running",
+            "input": {"command": command},
+            "output": output.get("output") if isinstance(output, dict) else output,
+            "metadata": {"exit": data.get("exit")},
+            "time": _ran(times),
+        },
+    }
+
+
+def _ran(times: object) -> dict[str, Any]:
+    if not isinstance(times, dict):
+        return {}
+    return {"start": times.get("ran", times.get("created")), "end": times.get("completed")}
+
+
+def _joined(content: object) -> str:
+    items = content if isinstance(content, list) else []
+    return "\n".join(item["text"] for item in items if isinstance(item, dict) and isinstance(item.get("text"), str))

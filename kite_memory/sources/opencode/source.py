@@ -33,6 +33,7 @@ from kite_memory.sources.opencode.parts import (
     OpenCodeConversation,
     build_events,
     conversation,
+    of_version_2,
     said_at,
 )
 from kite_memory.system.private_files import names_in
@@ -45,11 +46,19 @@ _MARGIN = 60_000
 _SESSIONS = 1_000_000
 _AT_ONCE = 64
 _PARTS = 500_000
-_NEEDED = {
+_VERSION_1 = {
     "session": frozenset({"id"}),
     "message": frozenset({"id", "session_id", "data"}),
     "part": frozenset({"id", "message_id", "data"}),
 }
+_VERSION_2 = {"session_v2": frozenset({"id"}), "session_message": frozenset({"id", "session_id", "type", "seq", "data"})}
+"""OpenCode 2 has tables of its own in the same database, and copies into them what those of version 1 hold."""
+
+_SESSIONS_2 = 1 << 40
+"""Added to the rows of version 2's sessions, which are numbered after those of version 1."""
+
+_ITEMS = 1 << 10
+"""Parts of a message of version 2 that are read, at most."""
 _ABOUT_A_SESSION = ("id", "directory", "title", "parent_id", "time_created")
 
 
@@ -60,6 +69,10 @@ class _Mark:
     message: int = 0
     part: int = 0
     at: int = 0
+    message_2: int = 0
+
+    def numbers(self) -> list[int]:
+        return [self.message, self.part, self.at, *([self.message_2] if self.message_2 else [])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +89,10 @@ class _Sweep:
     said: str = ""
 
     def to_carry(self) -> str:
-        goal = [self.goal.message, self.goal.part, self.goal.at] if self.goal else None
-        mark = [self.mark.message, self.mark.part, self.mark.at]
-        return orjson.dumps({"v": _VERSION, "mark": mark, "goal": goal, "after": self.after, "said": self.said}).decode()
+        goal = self.goal.numbers() if self.goal else None
+        return orjson.dumps(
+            {"v": _VERSION, "mark": self.mark.numbers(), "goal": goal, "after": self.after, "said": self.said}
+        ).decode()
 
     @staticmethod
     def from_carry(cursor: Cursor | None) -> "_Sweep":
@@ -98,16 +112,18 @@ class _Place:
     """Position of one message.
 
     ``before`` counts the earlier parts of its session; ``parts`` are the rows of its own, each with the time (ms) it was written.
+    ``kind`` is the type of a message of version 2, which has its parts in its own row.
     """
 
     name: str
     row: int
     before: int
     parts: Sequence[tuple[int, int]]
+    kind: str = ""
 
 
 def _mark(known: Sequence[int]) -> _Mark:
-    return _Mark(message=known[0], part=known[1], at=known[2])
+    return _Mark(message=known[0], part=known[1], at=known[2], message_2=known[3] if len(known) > 3 else 0)
 
 
 def read_database(
@@ -127,14 +143,18 @@ class _Looking:
         self._provider = provider
         self._file = str(path)
         self._database = database
-        self._columns = {table: database.columns(table) for table in _NEEDED}
-        if any(not needed <= self._columns[table] for table, needed in _NEEDED.items()):
+        self._columns = {table: database.columns(table) for table in (*_VERSION_1, *_VERSION_2)}
+        self._first, self._second = (
+            all(needed <= self._columns[table] for table, needed in version.items()) for version in (_VERSION_1, _VERSION_2)
+        )
+        if not self._first and not self._second:
             raise Unreadable(UNKNOWN_SCHEMA)
         self._position = position
         self._problems: list[Problem] = []
         self._read = 0
         goal = sweep.goal or self._goal(sweep.mark)
-        if goal.message < sweep.mark.message or goal.part < sweep.mark.part:
+        mark = sweep.mark
+        if goal.message < mark.message or goal.part < mark.part or goal.message_2 < mark.message_2:
             sweep = replace(sweep, mark=_Mark())  # rows were deleted, so new ones may reuse their numbers
         self._sweep, self._goal_now = replace(sweep, goal=goal), goal
 
@@ -179,13 +199,19 @@ class _Looking:
 
         Never later than now: a row with a time in the future would hide everything written until then.
         """
-        rows = {table: whole(self._database.value(select("MAX(rowid)", table))) for table in ("message", "part")}
+        written = [*(("message", "part") if self._first else ()), *(("session_message",) if self._second else ())]
+        rows = {table: whole(self._database.value(select("MAX(rowid)", table))) for table in written}
         latest = [mark.at + _MARGIN if mark.at else 0]
         for table, row in rows.items():
             query = select(f"MAX({self._known(table, 'time_updated')})", table, "WHERE rowid > ?")
             latest.append(whole(self._database.value(query, (row - _RECENT,))))
         at = min(max(latest), int(self._now * 1000))
-        return _Mark(message=rows["message"], part=rows["part"], at=max(1, at - _MARGIN) if max(latest) > 0 else 0)
+        return _Mark(
+            message=rows.get("message", 0),
+            part=rows.get("part", 0),
+            at=max(1, at - _MARGIN) if max(latest) > 0 else 0,
+            message_2=rows.get("session_message", 0),
+        )
 
     def _known(self, table: str, column: str) -> str:
         """Return the column's name, or ``NULL`` if this version does not have it."""
@@ -196,32 +222,54 @@ class _Looking:
         if self._sweep.mark != _Mark():
             yield from self._changed_sessions()
             return
-        after = self._sweep.after
-        while rows := self._database.rows("SELECT rowid FROM session WHERE rowid > ? ORDER BY rowid", (after,), limit=_AT_ONCE):
-            yield from (row for (row,) in rows)
-            ((after,),) = rows[-1:]
+        for table, base in self._session_tables():
+            after = max(0, self._sweep.after - base)
+            alone = " AND id NOT IN (SELECT id FROM session)" if base and self._first else ""
+            query = select("rowid", table, f"WHERE rowid > ?{alone} ORDER BY rowid")
+            while rows := self._database.rows(query, (after,), limit=_AT_ONCE):
+                yield from (base + row for (row,) in rows)
+                ((after,),) = rows[-1:]
+
+    def _session_tables(self) -> list[tuple[str, int]]:
+        """Return the tables of sessions, each with what is added to its rows."""
+        return [*([("session", 0)] if self._first else []), *([("session_v2", _SESSIONS_2)] if self._second else [])]
 
     def _changed_sessions(self) -> list[int]:
         database, mark = self._database, self._sweep.mark
         names: set[str] = set()
-        query = select("id", "session", f"WHERE {self._known('session', 'time_updated')} > ?")
-        names.update(name for (name,) in database.rows(query, (mark.at,), limit=_SESSIONS))
-        for table, seen in (("message", mark.message), ("part", mark.part)):
+        for table, _ in self._session_tables():
+            query = select("id", table, f"WHERE {self._known(table, 'time_updated')} > ?")
+            names.update(name for (name,) in database.rows(query, (mark.at,), limit=_SESSIONS))
+        seen_rows = {"message": mark.message, "part": mark.part} if self._first else {}
+        seen_rows |= {"session_message": mark.message_2} if self._second else {}
+        for table, seen in seen_rows.items():
             by_message = "(SELECT session_id FROM message WHERE message.id = message_id)"
             session = "session_id" if "session_id" in self._columns[table] else by_message
             anew = f"(rowid > :seen OR {self._known(table, 'time_updated')} > :at)"
             query = select(f"DISTINCT {session}", table, f"WHERE rowid > :low AND {anew}")
             values = {"low": seen - _RECENT, "seen": seen, "at": mark.at}
             names.update(name for (name,) in database.rows(query, values, limit=_SESSIONS))
-        rows = (whole(database.value("SELECT rowid FROM session WHERE id = ?", (name,))) for name in names)
-        return sorted(row for row in rows if row > self._sweep.after)
+        return sorted(row for row in map(self._row, names) if row > self._sweep.after)
+
+    def _row(self, name: str) -> int:
+        for table, base in self._session_tables():
+            if row := whole(self._database.value(select("rowid", table, "WHERE id = ?"), (name,))):
+                return base + row
+        return 0
+
+    def _about(self, row: int) -> dict[str, Any]:
+        """Return what is known of a session. Version 2 changes its own copy of an earlier one."""
+        info: dict[str, Any] = {}
+        for table, base in self._session_tables():
+            by, value = ("id", info.get("id")) if info else ("rowid", row - base)
+            known = [name for name in _ABOUT_A_SESSION if name in self._columns[table]]
+            found = self._database.rows(select(known, table, f"WHERE {by} = ?"), (value,), limit=1)
+            info |= dict(zip(known, found[0], strict=True)) if found else {}
+        return info
 
     def _session(self, row: int, budget: int) -> tuple[OpenCodeConversation, list[Any], str] | None:
         """Return the changes of one session, and the last message read if not all were; ``None`` without changes."""
-        database = self._database
-        known = [name for name in _ABOUT_A_SESSION if name in self._columns["session"]]
-        found = database.rows(select(known, "session", "WHERE rowid = ?"), (row,), limit=1)
-        info = dict(zip(known, found[0], strict=True)) if found else {}
+        info = self._about(row)
         changed, last = self._changed(str(info.get("id", "")))
         names = [place.name for place in changed]
         if self._sweep.said in names:
@@ -248,6 +296,25 @@ class _Looking:
 
     def _changed(self, session: str) -> tuple[list[_Place], str]:
         """Return the changed messages in order, and the name of the session's last message."""
+        changed, last, before = self._changed_first(session) if self._first else ([], "", 0)
+        if not self._second:
+            return changed, last
+        database, mark = self._database, self._sweep.mark
+        made, written = (self._known("session_message", column) for column in ("time_created", "time_updated"))
+        rest = "WHERE session_id = :session ORDER BY seq"
+        if self._first:  # what was copied from version 1 is read there
+            newest = select(f"COALESCE(MAX({self._known('message', 'time_created')}), 0)", "message", "WHERE session_id = :session")
+            rest = f"WHERE session_id = :session AND {made} > ({newest}) ORDER BY seq"
+        query = select(("id", "rowid", "type", "seq", written), "session_message", rest)
+        for name, row, kind, seq, at in database.rows(query, {"session": session}, limit=_PARTS):
+            last = str(name)
+            if row > mark.message_2 or whole(at) > mark.at > 0:
+                place = before + whole(seq) * _ITEMS
+                changed.append(_Place(name=last, row=row, before=place, parts=((row, whole(at)),), kind=str(kind)))
+        return changed, last
+
+    def _changed_first(self, session: str) -> tuple[list[_Place], str, int]:
+        """Return the changed messages of version 1, the name of the last one, and how many parts the session has."""
         database, mark = self._database, self._sweep.mark
         created, written = (self._known("message", column) for column in ("time_created", "time_updated"))
         query = select(("id", "rowid", written), "message", f"WHERE session_id = ? ORDER BY {created}, id")
@@ -271,10 +338,12 @@ class _Looking:
             if name in anew and parts[name]:
                 changed.append(_Place(name=str(name), row=row, before=before, parts=parts[name]))
             before += len(parts[name])
-        return changed, str(listed[-1][0]) if listed else ""
+        return changed, str(listed[-1][0]) if listed else "", before
 
     def _message(self, place: _Place) -> Message | None:
         row = place.row
+        if place.kind:
+            return self._message_2(place)
         info = self._object("message", row)
         if info is None:
             return None
@@ -287,6 +356,15 @@ class _Looking:
             if content is not None:
                 parts.append(MessagePart(row=part, content=content, changed=at / 1000))
         return Message(name=place.name, info=info, parts=parts, place=place.before)
+
+    def _message_2(self, place: _Place) -> Message | None:
+        data = self._object("session_message", place.row)
+        if data is None:
+            return None
+        info, contents = of_version_2(place.kind, data)
+        ((_, at),) = place.parts
+        parts = [MessagePart(row=place.row, content=content, changed=at / 1000) for content in contents[:_ITEMS]]
+        return Message(name=place.name, info=info, parts=parts, place=place.before) if parts else None
 
     def _object(self, table: str, row: int) -> dict[str, Any] | None:
         try:
