@@ -54,7 +54,7 @@ def test_everything_that_is_not_python_travels_inside(wheel: Path) -> None:
     weights = "kite_memory/recall/weights"
     assert {f"{weights}/vocab.txt", f"{weights}/LICENSE-Apache-2.0.txt"} <= names
     assert any(name.startswith(weights) and name.endswith(".safetensors") for name in names)
-    assert "kite_memory/redaction/words.toml" in names
+    assert "kite_memory/redaction/words.txt" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert any(name.endswith("licenses/kite_memory/recall/weights/LICENSE-Apache-2.0.txt") for name in names)
 

@@ -1,7 +1,7 @@
 """Fit the weights by which `redaction.weighed` recognizes a secret in a sentence, and say how well they do on cases left out.
 
     python -m bench.reading.fit_weights FOLDER …           what each list of cases loses with it left out
-    python -m bench.reading.fit_weights FOLDER … --write   then fit on everything and write weights.toml
+    python -m bench.reading.fit_weights FOLDER … --write   then fit on everything and write weights.txt
 
 A logistic regression over the properties of every word that may be a secret, held down by a penalty. The secrets are those of
 ``tests/redaction/people.txt``, some of them also in each other's sentences. The rest of those texts, the innocents, the standard
@@ -37,7 +37,7 @@ PENALTY = 1.0
 ROUNDS = 400
 FEWEST = 3
 """A property of fewer words gets no weight."""
-FILE = Path(weighed.__file__).with_name("weights.toml")
+FILE = Path(weighed.__file__).with_name("weights.txt")
 _PLAIN = re.compile(r"[!-~]{5,24}")
 _IN_PROSE = re.compile(r"sentence|labels|english|language|later yet")
 
@@ -171,10 +171,9 @@ def main(folders: Sequence[Path], *, write: bool) -> None:
     if write:
         model = fitted(learned(every), clean_ones)
         head = "# How much each property of a word speaks for a secret, see weighed.py. Written by bench.reading.fit_weights.\n"
-        lines = [f'"{name}" = {model.weights[name]}' for name in sorted(model.weights)]
-        FILE.write_text(
-            f"{head}\nthreshold = {threshold_of(model, clean_ones)}\n\n[weights]\n" + "\n".join(lines) + "\n", encoding="utf-8"
-        )
+        lines = [f"{name} = {model.weights[name]}" for name in sorted(model.weights)]
+        fit = f"[fit]\nthreshold = {threshold_of(model, clean_ones)}\n\n[weights]\n"
+        FILE.write_text(f"{head}\n{fit}" + "\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -19,9 +19,10 @@ from kite_memory.redaction.chance import (
 )
 from kite_memory.redaction.vendors import any_of
 from kite_memory.redaction.views import PAIR, decoded
+from kite_memory.text import lazy_regex
 
-_ADDRESS = re.compile(rb"([^\s/@:'\"<>?#|`\\()]{0,256}+):([^\s/'\"<>?#`\\]{1,512})@(?=[A-Za-z0-9\[$%{_.\-])")
-_DATABASE_ADDRESS = re.compile(
+_ADDRESS = lazy_regex(rb"([^\s/@:'\"<>?#|`\\()]{0,256}+):([^\s/'\"<>?#`\\]{1,512})@(?=[A-Za-z0-9\[$%{_.\-])")
+_DATABASE_ADDRESS = lazy_regex(
     rb"([^\s/@:'\"<>`\\]{0,256}+):((?:[^\s@'\"<>`\\]{1,256}+|@(?=[^\s@/'\"<>`\\]{1,128}@)){1,64}+)@(?=[A-Za-z0-9\[$%{_.\-])"
 )
 _DATABASES = (
@@ -29,9 +30,9 @@ _DATABASES = (
     *(b"redis", b"rediss", b"amqp", b"amqps"),
 )
 """Addresses with these schemes may hold unescaped passwords, with slashes."""
-_ALONE = re.compile(rb"([A-Za-z0-9_\-.~%+=]{16,512}+)@(?=[A-Za-z0-9\[])")
-_PORT = re.compile(rb"[0-9]{1,5}(?:/.{0,512})?", re.DOTALL)
-_WEBHOOK = re.compile(
+_ALONE = lazy_regex(rb"([A-Za-z0-9_\-.~%+=]{16,512}+)@(?=[A-Za-z0-9\[])")
+_PORT = lazy_regex(rb"[0-9]{1,5}(?:/.{0,512})?", re.DOTALL)
+_WEBHOOK = lazy_regex(
     rb"(?:hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/"
     rb"|(?:[a-z]{2,8}\.)?discord(?:app)?\.com/api/(?:v[0-9]{1,2}/)?webhooks/"
     rb"|[a-z0-9\-]{1,64}\.webhook\.office\.com/webhookb2/"
@@ -46,49 +47,49 @@ _WEBHOOK = re.compile(
     rb"|[a-z0-9.\-]{4,80}/hooks/(?=[a-z0-9]{26}(?![a-z0-9])))"
     rb"([^\s\"'`<>\\),;]{16,512}+)"
 )
-_GO_ADDRESS = re.compile(rb"([^\s:@/'\"`=]{1,64}):([^\s@:/'\"`]{1,128})@(?:tcp|unix)\(")
+_GO_ADDRESS = lazy_regex(rb"([^\s:@/'\"`=]{1,64}):([^\s@:/'\"`]{1,128})@(?:tcp|unix)\(")
 
-_OPTION = re.compile(
+_OPTION = lazy_regex(
     rb"-(?<=[\s\"'(]-)(?:"
     rb"(?:u|U|a|auth|-user|-proxy-user|-proxy-auth|-auth|-creds?|-credentials?)(?:[ \t]{1,4}|=)?[\"']?(?P<user>[^\s:\"'%,]{0,128})"
     rb"[:%,][\"']?(?P<pass>[^\s\"'\\]{3,256})"
     rb"|(?:p|P|a|w|k|pw|-password)(?:[ \t]{1,4}|=)?(?:\"(?=[^\"\r\n]{3,256}\")|'(?=[^'\r\n]{3,256}'))?"
     rb"(?P<word>(?<=\")[^\"\r\n]{3,256}|(?<=')[^'\r\n]{3,256}|[^\s\"'\\]{3,256}))"
 )
-_TAKES_USER = re.compile(
+_TAKES_USER = lazy_regex(
     rb"\b(?:curl|wget|http|https|xh|httpie|ab|hey|smbclient|smbget|rpcclient|net (?:rpc|ads)"
     rb"|lftp|ncftp|winexe|jenkins|rclone|skopeo|ncat|etcdctl)\b"
 )
 _TAKES_PASSWORD = {
-    b"p": re.compile(
+    b"p": lazy_regex(
         rb"\b(?:mysql(?:dump|admin|sh|import|check)?|mariadb(?:-dump|-admin)?|mongo(?:sh|dump|restore|import|export)?|sshpass|7z[ar]?|unrar|rar"
         rb"|(?:docker|podman|helm|oc|cf|az|nerdctl|buildah|skopeo|oras|crane|kubectl|argocd|npm|heroku)\b[^|;&\n]{0,200}\blogin"
         rb"|plink|pscp|psftp|psexec(?:64)?|cqlsh|nxc|netexec|crackmapexec|evil-winrm|ldapmodify|winexe|hydra|medusa|sqoop|clickhouse-client"
         rb"|snowsql|rdesktop|vncviewer|proxychains|smbmap|influx|arangosh|neo4j-admin|cypher-shell|beeline|ipmitool|mosquitto_(?:pub|sub)|steghide|veracrypt|elasticsearch-users|unlock-keychain)\b"
     ),
-    b"P": re.compile(rb"\b(?:(?:un)?zip|mosquitto_(?:pub|sub|rr)|ipmitool|sqlcmd|bcp|isql|osql|tsql|security import)\b"),
-    b"a": re.compile(rb"\bredis-(?:cli|benchmark)\b"),
-    b"w": re.compile(rb"\bldap[a-z]{2,10}\b"),
-    b"k": re.compile(rb"\bopenssl\b"),
+    b"P": lazy_regex(rb"\b(?:(?:un)?zip|mosquitto_(?:pub|sub|rr)|ipmitool|sqlcmd|bcp|isql|osql|tsql|security import)\b"),
+    b"a": lazy_regex(rb"\bredis-(?:cli|benchmark)\b"),
+    b"w": lazy_regex(rb"\bldap[a-z]{2,10}\b"),
+    b"k": lazy_regex(rb"\bopenssl\b"),
 }
 """Commands by the letter of their password option. Some take the value attached, some after a gap, and some prompt if there is a
 gap.
 """
-_OPTION_OF_USER = re.compile(rb"[ \t]-(?:[uUlDNa]|-user(?:name)?|-login|user(?:name)?)[ \t=]")
-_ASKS = re.compile(rb"\b(?:mysql|mariadb|7z)")
+_OPTION_OF_USER = lazy_regex(rb"[ \t]-(?:[uUlDNa]|-user(?:name)?|-login|user(?:name)?)[ \t=]")
+_ASKS = lazy_regex(rb"\b(?:mysql|mariadb|7z)")
 _REACH = 400
-_PASS = re.compile(rb"pass:(?<=[\s\"']pass:)([^\s\"'`\\]{3,256})")
-_HTPASSWD = re.compile(
+_PASS = lazy_regex(rb"pass:(?<=[\s\"']pass:)([^\s\"'`\\]{3,256})")
+_HTPASSWD = lazy_regex(
     rb"htpasswd[ \t]{1,4}-[A-Za-z]{0,8}b[A-Za-z]{0,8}[ \t]{1,4}(?:-[A-Za-z]{1,4}[ \t]{1,4}){0,2}"
     rb"[^\s]{1,200}[ \t]{1,4}[^\s]{1,64}[ \t]{1,4}"
     rb"[\"']?([^\s\"']{3,128})"
 )
-_LOGIN = re.compile(
+_LOGIN = lazy_regex(
     rb"login[ \t\r\n]{1,20}[^\s/|,&]{1,128}[ \t\r\n]{1,20}(?:account[ \t\r\n]{1,20}[^\s]{1,64}[ \t\r\n]{1,20})?"
     rb"password[ \t\r\n]{1,20}([^\s]{3,256})"
 )
-_PGPASS = re.compile(rb":(?:543[0-9]|\*):([\w.*\-]{1,64}):([A-Za-z_][\w.\-]{0,63}):([^\s:\"'\\]{3,128})(?=\s|\Z|[\"'\\])")
-_HASH = re.compile(
+_PGPASS = lazy_regex(rb":(?:543[0-9]|\*):([\w.*\-]{1,64}):([A-Za-z_][\w.\-]{0,63}):([^\s:\"'\\]{3,128})(?=\s|\Z|[\"'\\])")
+_HASH = lazy_regex(
     rb"\$(?:2[abxy]?\$[0-9]{2}\$[./A-Za-z0-9]{50,64}+"
     rb"|(?:apr1|1|5|6|7|y|gy|sha1)\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,48}\$(?:[./A-Za-z0-9]{1,48}\$)?[./A-Za-z0-9]{16,128}+"
     rb"|argon2(?:id|i|d)\$[^\s\"':]{24,256}+"
@@ -101,7 +102,7 @@ _VALUE = (
     rb"|(?P<bare>[^\s\"'`|;&<>()\\]{3,256}+))"
 )
 _NEXT_WORDS = tuple(
-    (word, re.compile(before + _VALUE))
+    (word, lazy_regex(before + _VALUE))
     for word, before in (
         (b" keygen", rb"ssh-keygen [^|;&\n]{0,200}?-(?<=\s-)[NP][ \t]{0,4}"),
         (b"repass", rb"repass[ \t]{1,4}"),  # storepass, requirepass
@@ -115,34 +116,34 @@ _NEXT_WORDS = tuple(
     )
 )
 """Words in commands and settings that a password follows, each with a word that such a text must hold."""
-_NEXT_WORD = re.compile(b"|".join(dict.fromkeys(word for word, _ in _NEXT_WORDS)))
+_NEXT_WORD = lazy_regex(b"|".join(dict.fromkeys(word for word, _ in _NEXT_WORDS)))
 _ACCOUNT_VERBS = frozenset((b"alter", b"create", b"grant"))
 _ACCOUNTS = frozenset((b"user", b"role", b"login", b"identified"))
 _FED = tuple(
     (
         command,
-        re.compile(
+        lazy_regex(
             command + rb"[ \t]{1,4}(?:-[neE]{1,3}[ \t]{1,4})?" + _VALUE + rb"[ \t]{0,4}\|[ \t]{0,4}(?P<to>[^|;\r\n]{4,240})"
         ),
     )
     for command in (b"echo", b"printf")
 )
-_HERE = re.compile(rb"<<<[ \t]{0,4}" + _VALUE)
-_TAKES_FED = re.compile(
+_HERE = lazy_regex(rb"<<<[ \t]{0,4}" + _VALUE)
+_TAKES_FED = lazy_regex(
     rb"\b(?:kinit|cryptsetup|smbpasswd|saslpasswd2|pdbedit|passwd|ssh-add|bw|ldappasswd|vault|veracrypt"
     rb"|realm join|op|vncpasswd|pass insert)\b"
     rb"|\bsudo[ \t][^|\n]{0,80}?-[A-Za-z]{0,4}S\b|\bchpasswd\b|--password-stdin\b|--with-token\b|--passphrase-fd\b"
     rb"|\bsecrets? (?:put|set)\b"
 )
-_DECODING_CALL = re.compile(
+_DECODING_CALL = lazy_regex(
     rb"(?:FromBase64String|atob|b64decode|base64_decode|Base64\.(?:strict_)?decode(?:64)?|from_base64|Buffer\.from)\("
     rb"[ \t]{0,4}[bu]?[\"'](?P<word>[A-Za-z0-9+/_\-]{8,400}+)={0,2}[\"']"
 )
-_DECODED_LATER = re.compile(
+_DECODED_LATER = lazy_regex(
     rb"echo[ \t]{1,4}[\"']?\$\{?([A-Za-z_][A-Za-z0-9_]{0,40})\}?[\"']?[ \t]{0,4}\|[ \t]{0,4}base64[ \t]{1,4}-"
 )
-_ENCODED_VALUE = re.compile(rb"\b(?P<name>[A-Za-z_][A-Za-z0-9_]{0,40}+)=[\"']?(?P<word>[A-Za-z0-9+/]{8,400}+={0,2})")
-_DECODES = re.compile(rb"(?:openssl (?:enc -)?)?base64 (?:-d|-D|--decode)|base64 -di")
+_ENCODED_VALUE = lazy_regex(rb"\b(?P<name>[A-Za-z_][A-Za-z0-9_]{0,40}+)=[\"']?(?P<word>[A-Za-z0-9+/]{8,400}+={0,2})")
+_DECODES = lazy_regex(rb"(?:openssl (?:enc -)?)?base64 (?:-d|-D|--decode)|base64 -di")
 
 
 def _holds_password(plain: bytes) -> bool:
@@ -151,21 +152,21 @@ def _holds_password(plain: bytes) -> bool:
 
 
 _SQL = tuple(
-    (word, re.compile(word + rest + rb"[ \t]{1,4}(?:'\\''|\\{0,3}[\"'])(?P<word>[^\s'\"\\]{3,256}+)\\{0,3}['\"]"))
+    (word, lazy_regex(word + rest + rb"[ \t]{1,4}(?:'\\''|\\{0,3}[\"'])(?P<word>[^\s'\"\\]{3,256}+)\\{0,3}['\"]"))
     for word, rest in (
         (b"PASSWORD", b""),
         (b"password", b""),
         *((word, rb"(?: (?:WITH|with) [^\s]{1,60})? (?:BY|by)") for word in (b"IDENTIFIED", b"identified")),
     )
 )
-_OF_AN_ACCOUNT = re.compile(rb"\b(?:alter|create|grant)\b[^;]{0,200}\b(?:user|role|login|identified)\b", re.IGNORECASE)
-_LOGIN_PAIR = re.compile(
+_OF_AN_ACCOUNT = lazy_regex(rb"\b(?:alter|create|grant)\b[^;]{0,200}\b(?:user|role|login|identified)\b", re.IGNORECASE)
+_LOGIN_PAIR = lazy_regex(
     rb"uth(?:[ \t]{0,4}=[ \t]{0,4})?\(\s{0,40}[bru]{0,2}[\"'][^\"'\r\n]{1,128}[\"'][ \t]{0,4},\s{0,40}"
     rb"[bru]{0,2}[\"'](?P<word>[^\"'\r\n]{3,256}+)[\"']"
 )
-_AUTH = re.compile(rb"auth[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}\\{0,3}[\"']?(?P<word>[A-Za-z0-9+/]{8,400}+)={0,2}(?![A-Za-z0-9+/=])")
+_AUTH = lazy_regex(rb"auth[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}\\{0,3}[\"']?(?P<word>[A-Za-z0-9+/]{8,400}+)={0,2}(?![A-Za-z0-9+/=])")
 _CHAIN_KEYS = tuple(
-    (literal, re.compile(re.escape(literal) + rest + rb"(?P<word>(?:0x)?[0-9a-fA-F]{64})(?![0-9a-fA-F])"))
+    (literal, lazy_regex(re.escape(literal) + rest + rb"(?P<word>(?:0x)?[0-9a-fA-F]{64})(?![0-9a-fA-F])"))
     for literal, rest in (
         (b"Wallet(", rb"\s{0,40}[\"'`]"),
         (b"Key(", rb"\s{0,40}[\"'`]"),
@@ -177,7 +178,9 @@ _CHAIN_KEYS = tuple(
 """Hexadecimal digits that are a hash in every other place."""
 _CHAIN_KEY = b"x" * 64
 _HEX_RUNS = bytes(ord("x") if code in b"0123456789abcdefABCDEF" else 32 for code in range(256))
-_LDAP_HASH = re.compile(rb"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{20,140}+={0,2}")
+_OF_BASE64 = lazy_regex(rb"6(?:(?<=ase6)|(?<=b6))4")
+_OF_PGPASS = lazy_regex(rb":(?:543|\*:)")
+_LDAP_HASH = lazy_regex(rb"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{20,140}+={0,2}")
 
 
 def find_carried(raw: bytes, words: TextWords, spans: list[Span]) -> None:
@@ -193,9 +196,9 @@ def find_carried(raw: bytes, words: TextWords, spans: list[Span]) -> None:
         if b"pass" in words.joined:
             _passwords(raw, spans)
         _by_position(raw, words, spans)
-    if b"ase64" in raw or b"b64" in raw or b"atob(" in raw:
+    if _OF_BASE64.search(raw) or (b"(" in raw and b"atob(" in raw):
         _decoded_by_a_program(raw, spans)
-    if b":543" in raw or b":*:" in raw:
+    if _OF_PGPASS.search(raw):
         for found in _PGPASS.finditer(raw):
             _add(found, 3, "password", spans)
     if b"<<<" in raw:
@@ -206,7 +209,7 @@ def find_carried(raw: bytes, words: TextWords, spans: list[Span]) -> None:
         _chain_keys(raw, spans)
     if b"$" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _HASH.finditer(raw))
-    if b"{S" in raw:
+    if b"{" in raw and b"{S" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _LDAP_HASH.finditer(raw))
 
 
@@ -273,7 +276,7 @@ def _fed_here(raw: bytes, spans: list[Span]) -> None:
             _add(found, group, "password", spans)
 
 
-_AT_HOST = re.compile(
+_AT_HOST = lazy_regex(
     rb"(?<![\w/:.@\-])(?:[\w.\-]{1,40}[/\\]{1,2})?[\w.\-]{1,40}:([^\s:@/\"'<>|;,()]{5,64})@[A-Za-z0-9.\-]{1,64}+(?=[\s:/\"'`,)]|\Z)"
 )
 
@@ -365,7 +368,7 @@ def _options(raw: bytes, spans: list[Span]) -> None:
             _add(found, "word", "password", spans)
 
 
-_WORD = re.compile(rb"[A-Za-z]{2,40}(?:[\-._&+'][A-Za-z]{1,40}){0,6}+[!?0-9]{0,4}")
+_WORD = lazy_regex(rb"[A-Za-z]{2,40}(?:[\-._&+'][A-Za-z]{1,40}){0,6}+[!?0-9]{0,4}")
 
 
 def states(value: bytes, language: str = "") -> bool:
@@ -380,11 +383,11 @@ _LAYOUT_LINE = 600
 _ROWS = 200
 _CELLS = 40
 _CELL_SIGNS = b" \t\"'`*\r"
-_HEADER = re.compile(rb"[\w \xf1\xf0\-.*\"'`()]{1,40}")
-_SNAKE = re.compile(rb"_{0,2}[a-z]{1,40}_[a-z0-9_]{1,60}")
-_ARGUMENTS = re.compile(rb", [^\r\n]{0,600},[ \t\r]{0,8}\Z|\b(?:import|def|return|lambda) ")
+_HEADER = lazy_regex(rb"[\w \xf1\xf0\-.*\"'`()]{1,40}")
+_SNAKE = lazy_regex(rb"_{0,2}[a-z]{1,40}_[a-z0-9_]{1,60}")
+_ARGUMENTS = lazy_regex(rb", [^\r\n]{0,600},[ \t\r]{0,8}\Z|\b(?:import|def|return|lambda) ")
 """A line of code, not the header of a table."""
-_RULE = re.compile(rb"[\s|+:=\-]{3,600}+")
+_RULE = lazy_regex(rb"[\s|+:=\-]{3,600}+")
 _LABELS = (
     rb"(?:[a-z0-9_.\- ]{0,40}"
     + any_of(label.stem.decode() for label in LABELS if not label.weak).encode()
@@ -402,47 +405,50 @@ _BEFORE_INPUT = rb":?[ \t]{0,4}</[a-z0-9]{1,8}>\s{0,40}<input\b[^<>]{0,120}?\bva
 _FIELD = rb"[\"'][ \t]{0,4},\s{0,40}[\"']?(?:val(?:ue)?|content)[\"']?[ \t]{0,4}:[ \t]{0,4}[\"'](?P<value>[^\"'\r\n]{3,128}+)[\"']"
 _LABEL_REACH = 160
 _MARKUP = (
-    (b"<input", re.compile(rb"<input\b[^<>]{0,200}?\btype=[\"']?password[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)")),
+    (b"<input", lazy_regex(rb"<input\b[^<>]{0,200}?\btype=[\"']?password[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)")),
     (
         b"<input",
-        re.compile(rb"<input\b[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)[\"'][^<>]{0,200}?\btype=[\"']?password"),
+        lazy_regex(rb"<input\b[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)[\"'][^<>]{0,200}?\btype=[\"']?password"),
     ),
     (
         b"<input",
-        re.compile(
+        lazy_regex(
             rb"<input\b[^<>]{0,120}?\bname=[\"']" + _LABELS + rb"[\"'][^<>]{0,120}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)"
         ),
     ),
-    (b"password ", re.compile(rb"<(?:[a-z]{1,20}:)?password [^<>]{1,80}>(?P<value>[^<>\s]{3,128}+)</")),
-    (b"<property ", re.compile(rb"<property name=[\"']" + _LABELS + rb"[\"'] value=[\"'](?P<value>[^\"'<>]{3,128}+)")),
+    (b"password ", lazy_regex(rb"<(?:[a-z]{1,20}:)?password [^<>]{1,80}>(?P<value>[^<>\s]{3,128}+)</")),
+    (b"<property ", lazy_regex(rb"<property name=[\"']" + _LABELS + rb"[\"'] value=[\"'](?P<value>[^\"'<>]{3,128}+)")),
 )
 _LABELLED = (
-    (b"</", re.compile(rb"</[a-z0-9]{1,8}>\s{0,40}<"), re.compile(rb">[ \t]{0,4}" + _LABELS + _BEHIND_TAG)),
-    (b"<input", re.compile(rb"</[a-z0-9]{1,8}>\s{0,40}<input"), re.compile(rb">[ \t]{0,4}" + _LABELS + _BEFORE_INPUT)),
+    (b"</", lazy_regex(rb"</[a-z0-9]{1,8}>\s{0,40}<"), lazy_regex(rb">[ \t]{0,4}" + _LABELS + _BEHIND_TAG)),
+    (b"<input", lazy_regex(rb"</[a-z0-9]{1,8}>\s{0,40}<input"), lazy_regex(rb">[ \t]{0,4}" + _LABELS + _BEFORE_INPUT)),
     (
         b"<value>",
-        re.compile(rb">\s{0,40}<value>"),
-        re.compile(rb"[\"']" + _LABELS + rb"[\"'][ \t]{0,4}>\s{0,40}<value>(?P<value>[^<>\s]{3,128}+)</"),
+        lazy_regex(rb">\s{0,40}<value>"),
+        lazy_regex(rb"[\"']" + _LABELS + rb"[\"'][ \t]{0,4}>\s{0,40}<value>(?P<value>[^<>\s]{3,128}+)</"),
     ),
-    (b"</", re.compile(rb">(?<=[\"' \t]>)[^<>\s]{3,128}+</"), re.compile(rb"[\"']" + _LABELS + _BEHIND_NAME)),
-    (b"content", re.compile(rb"content[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), re.compile(rb"[\"']" + _LABELS + _FIELD)),
+    (b"</", lazy_regex(rb">(?<=[\"' \t]>)[^<>\s]{3,128}+</"), lazy_regex(rb"[\"']" + _LABELS + _BEHIND_NAME)),
+    (b"content", lazy_regex(rb"content[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), lazy_regex(rb"[\"']" + _LABELS + _FIELD)),
     (
         b"<",
-        re.compile(rb":?[ \t]{0,4}<(?:b|code|strong|span|em|kbd|tt|pre)\b[^<>]{0,60}>"),
-        re.compile(rb">[ \t]{0,4}" + _LABELS + _IN_TAG),
+        lazy_regex(rb"<(?:b|code|strong|span|em|kbd|tt|pre)\b[^<>]{0,60}>"),
+        lazy_regex(rb">[ \t]{0,4}" + _LABELS + _IN_TAG),
     ),
-    (b"</", re.compile(rb"</(?:strong|b|em|i|span|label)>:?[ \t]{1,4}"), re.compile(rb">[ \t]{0,4}" + _LABELS + _AFTER_TAG)),
-    (b"val", re.compile(rb"val(?:ue)?[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), re.compile(rb"[\"']" + _LABELS + _FIELD)),
+    (b"</", lazy_regex(rb"</(?:strong|b|em|i|span|label)>:?[ \t]{1,4}"), lazy_regex(rb">[ \t]{0,4}" + _LABELS + _AFTER_TAG)),
+    (b"val", lazy_regex(rb"val(?:ue)?[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), lazy_regex(rb"[\"']" + _LABELS + _FIELD)),
 )
 """What follows a label is searched first, from a literal on, since it is much rarer than the sign before a label."""
+_LITERALS = frozenset((*(literal for literal, _ in _MARKUP), *(literal for literal, _, _ in _LABELLED)))
+_OPENING = ord("<")
 
 
 def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
     if b"<" not in raw and b'"val' not in small and b"'val" not in small:
         return
-    matches = [found for literal, pattern in _MARKUP if literal in small for found in pattern.finditer(small)]
+    there = {literal for literal in _LITERALS if literal[0] != _OPENING or b"<" in raw if literal in small}
+    matches = [found for literal, pattern in _MARKUP if literal in there for found in pattern.finditer(small)]
     for literal, behind, pattern in _LABELLED:
-        for hit in behind.finditer(small) if literal in small else ():
+        for hit in behind.finditer(small) if literal in there else ():
             matches += pattern.finditer(small, max(0, hit.start() - _LABEL_REACH), hit.end() + _LAYOUT_LINE)
     for found in matches:
         start, end = found.span("value")
@@ -459,8 +465,8 @@ def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
 
 
 _MOST_WORDS = 12
-_ROW = re.compile(rb"<tr\b[^<>]{0,80}>(.{0,2000}?)</tr>", re.DOTALL)
-_CELL = re.compile(rb"<t[hd]\b[^<>]{0,80}>\s{0,40}(?:<[a-z]{1,8}>)?([^<>]{0,128})")
+_ROW = lazy_regex(rb"<tr\b[^<>]{0,80}>(.{0,2000}?)</tr>", re.DOTALL)
+_CELL = lazy_regex(rb"<t[hd]\b[^<>]{0,80}>\s{0,40}(?:<[a-z]{1,8}>)?([^<>]{0,128})")
 
 
 def find_in_rows(raw: bytes, small: bytes, spans: list[Span]) -> None:
@@ -478,9 +484,9 @@ def find_in_rows(raw: bytes, small: bytes, spans: list[Span]) -> None:
                 spans.append((start, start + len(value), "password"))
 
 
-_INSERT = re.compile(rb"insert into [^\s()]{1,80} ?\(([^()]{1,400})\)\s{1,8}values\s{0,8}\(([^()\r\n]{1,600})\)")
-_SQL_VALUE = re.compile(rb"\s{0,4}(?:[nN]?'([^']{0,200})'|[^,']{1,200})\s{0,4}(?:,|\Z)")
-_SQL_NAME = re.compile(rb"pass|pwd|secret|token|api_?key")
+_INSERT = lazy_regex(rb"insert into [^\s()]{1,80} ?\(([^()]{1,400})\)\s{1,8}values\s{0,8}\(([^()\r\n]{1,600})\)")
+_SQL_VALUE = lazy_regex(rb"\s{0,4}(?:[nN]?'([^']{0,200})'|[^,']{1,200})\s{0,4}(?:,|\Z)")
+_SQL_NAME = lazy_regex(rb"pass|pwd|secret|token|api_?key")
 
 
 def find_inserted(raw: bytes, small: bytes, spans: list[Span]) -> None:
@@ -540,7 +546,7 @@ def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[S
     return begin, at
 
 
-_WORD_AND_NUMBER = re.compile(rb"[A-Za-z]{4,20}[0-9]{1,6}")
+_WORD_AND_NUMBER = lazy_regex(rb"[A-Za-z]{4,20}[0-9]{1,6}")
 
 
 def _in_a_cell(value: bytes) -> bool:
@@ -554,7 +560,7 @@ def _in_a_cell(value: bytes) -> bool:
 
 _TYPES = (b"char", b"varchar", b"string", b"text", b"int", b"binary", b"base")
 _PADDED_ROWS = 40
-_PADDED_HEADER = re.compile(rb"[ \t]{0,20}[A-Za-z\xf0\xf1][\w \xf0\xf1\-/()#\r]{0,400}")
+_PADDED_HEADER = lazy_regex(rb"[ \t]{0,20}[A-Za-z\xf0\xf1][\w \xf0\xf1\-/()#\r]{0,400}")
 
 
 def _in_padded_columns(raw: bytes, start: int, end: int, spans: list[Span]) -> None:

@@ -4,13 +4,12 @@ They use the words in which people write down a password: labels in many languag
 """
 
 import re
-import tomllib
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from pathlib import Path
+from functools import cached_property
 from typing import NamedTuple
 
-from kite_memory.redaction.cleaning import LABEL, OTHER_LETTER, bare
+from kite_memory.redaction.cleaning import LABEL, OTHER_LETTER, listed, tables
 from kite_memory.redaction.vendors import any_of
 from kite_memory.text import lazy_regex
 
@@ -72,18 +71,29 @@ class Label:
     language: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Form:
-    """A sentence or command with a password. ``pattern`` is for text in lower case.
+    """A sentence or command with a password, which ``text`` describes.
 
-    A text matches only if it has a word of each set of ``words``, and a line only if it has one of ``near``, which is empty for a
-    pattern that begins with a literal.
+    A text matches only if it has a word of each set of ``words``, and a line only if it has one of ``literals``, which is empty for
+    a pattern that begins with a literal.
     """
 
     words: tuple[frozenset[bytes], ...]
-    near: tuple[re.Pattern[bytes], ...]
-    pattern: re.Pattern[bytes]
+    literals: tuple[str, ...]
+    text: str
     likeness: PasswordLikeness
+
+    @cached_property
+    def pattern(self) -> re.Pattern[bytes]:
+        """For text in lower case."""
+        return _compiled(self.text)
+
+    @cached_property
+    def near(self) -> tuple[re.Pattern[bytes], ...]:
+        """The literals grouped by their beginning, since a pattern that begins with a literal is found quickly."""
+        heads = dict.fromkeys(each[:2] for each in self.literals)
+        return tuple(lazy_regex(any_of(each for each in self.literals if each.startswith(head)).encode()) for head in heads)
 
 
 _LETTERS = bytes(code if 97 <= code <= 122 else 32 for code in range(256))
@@ -168,19 +178,13 @@ def _compiled(text: str) -> re.Pattern[bytes]:
     return lazy_regex(text.encode(), re.MULTILINE)
 
 
-def _literals(literals: list[str]) -> tuple[re.Pattern[bytes], ...]:
-    """Return patterns that group literals by their beginning, since a pattern that begins with a literal is found quickly."""
-    heads = dict.fromkeys(each[:2] for each in literals)
-    return tuple(lazy_regex(any_of(each for each in literals if each.startswith(head)).encode()) for head in heads)
-
-
-def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
+def _labels(table: dict[str, str]) -> tuple[Label, ...]:
     """Return the labels in Latin letters; those of other scripts are replaced by `cleaning`."""
     found: dict[bytes, Label] = {}
     for language, labels in table.items():
-        for label in labels:
-            stem = bare(label.strip("*~?")).lower()
-            if stem.isascii() and (stem not in found or found[stem].language):
+        for label in labels.split(", "):
+            stem = b" ".join(listed(label.strip("*~?"))).lower()
+            if stem.isascii() and b"?" not in stem and (stem not in found or found[stem].language):
                 weak, whole = label.startswith("?"), not label.endswith("*")
                 found[stem] = Label(
                     stem=stem,
@@ -192,22 +196,23 @@ def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
     return tuple(found.values())
 
 
-DATA = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+DATA = dict(tables("words.txt"))
 LABELS = _labels(DATA["labels"])
 FORMS = tuple(
     Form(
         words=tuple(frozenset(words.encode().split()) for words in form["words"].split("|")),
-        near=_literals(form["near"].split("|")) if "near" in form else (),
-        pattern=_compiled(form["text"]),
+        literals=tuple(form["near"].split("|")) if "near" in form else (),
+        text=form["text"],
         likeness=PasswordLikeness(form["value"]),
     )
-    for form in (*DATA["sentence"], *DATA["command"])
+    for name, form in tables("words.txt")
+    if name in ("sentence", "command")
 )
-LEADING = frozenset(bare(word).lower() for word in DATA["words"]["is"].split())
+LEADING = frozenset(word.lower() for word in listed(DATA["words"]["is"]))
 """Words after which a value follows."""
-JOINING = frozenset(bare(word).lower() for word in DATA["words"]["and"].split())
+JOINING = frozenset(word.lower() for word in listed(DATA["words"]["and"]))
 
-CUES: dict[bytes, str] = {bare(word): kind for kind, words in DATA["cues"].items() for word in words.split()}
+CUES: dict[bytes, str] = {word: kind for kind, words in DATA["cues"].items() for word in listed(words)}
 """Words that say what a line is about, see `weighed`."""
 _SEVERAL_WORDS = frozenset(first_word(label.stem) for label in LABELS if not label.stem.isalpha())
 _ASKED_FOR = frozenset((*(word for form in FORMS for words in form.words for word in words), *_SEVERAL_WORDS, *CUES))
@@ -217,12 +222,8 @@ _ASKED_FOR_PARTS = lazy_regex(
     + any_of(label.stem.decode() for label in LABELS if label.stem.isalpha()).encode()
 )
 _ACCOMPANYING = frozenset(
-    word
-    for form in FORMS
-    for words in form.words[1:]
-    for word in words
-    if not any(word in each.words[0] for each in FORMS) and not _ASKED_FOR_PARTS.search(word)
-).difference(_SEVERAL_WORDS, CUES)
+    word for form in FORMS for words in form.words[1:] for word in words if not _ASKED_FOR_PARTS.search(word)
+).difference(_SEVERAL_WORDS, CUES, *(form.words[0] for form in FORMS))
 """Words that a search asks for only beside others."""
 _NO_WORDS = TextWords(frozenset(), b"", parts=False)
 
@@ -519,7 +520,7 @@ _NO_VALUE = lazy_regex(
     re.DOTALL,
 )
 _ADJECTIVE = lazy_regex(
-    rb"(?:ed|ing|able|ible|ive|only|less|free|safe|ful|al|ary|ory|ly|ent|ant|ous|like|wide|specific|aware|proof|side"
+    rb"(?:\A(?:over|up|out|off|down|in)|ed|ing|able|ible|ive|only|less|free|safe|ful|al|ary|ory|ly|ent|ant|ous|like|wide|specific|aware|proof|side"
     rb"|level|time)\Z"
 )
 _TRAILING_NUMBER = lazy_regex(rb"[A-Za-z]{3,40}[0-9]{2,6}[!?]?")
@@ -562,7 +563,7 @@ def oddness(value: bytes) -> Oddness:
     return Oddness.COMPOUND if letters(value) >= 8 or (letters(value) >= 6 and _SIGN_WITHIN.search(value)) else Oddness.NONE
 
 
-_ORDINARY_WORDS = frozenset(bare(word).lower() for words in DATA["ordinary"].values() for word in words.split())
+_ORDINARY_WORDS = frozenset(word.lower() for words in DATA["ordinary"].values() for word in listed(words))
 _PIECES_OF_WORD = lazy_regex(rb"[A-Z]?[a-z\xf0]{1,64}|[A-Z]{1,64}|[0-9]{1,64}")
 _DESCRIBING = lazy_regex(
     rb"[a-z]{2,40}(?:(?<!e)ed|ing|able|ible|less|ful|ous|[st]ive|ally|ably|ibly|ously|ently|ately|edly|tly|ional|tial"

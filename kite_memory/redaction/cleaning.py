@@ -6,7 +6,6 @@ Also what a person marked as private, and a person's own literals to redact, whi
 import hashlib
 import hmac
 import re
-import tomllib
 import unicodedata
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -125,21 +124,55 @@ def _folds() -> dict[int, str]:
     return folded
 
 
+@cache
+def tables(file: str) -> list[tuple[str, dict[str, str]]]:
+    """Return the tables of a file beside this module, each with its name.
+
+    A line with brackets begins a table, ``name = value`` is an entry, and an indented line continues the value above. A value with
+    blanks at its ends is in quotes.
+    """
+    found: list[tuple[str, dict[str, str]]] = []
+    name = ""
+    for line in Path(__file__).with_name(file).read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            found.append((line[1:-1], {}))
+        elif line.startswith("    "):
+            found[-1][1][name] += line[3:]
+        elif line and not line.startswith("#"):
+            name, _, value = line.partition(" =")
+            value = value[1:]
+            found[-1][1][name] = value[1:-1] if value.startswith('"') and value.endswith('"') else value
+    return found
+
+
+def listed(text: str) -> list[bytes]:
+    """Return each word of one of our own lists as `bare` does, without its expressions, which take long to compile."""
+    return [_folded_letters(word) for word in text.split()]
+
+
+def _folded_letters(word: str) -> bytes:
+    if not word.isascii():
+        word = word.translate(_folds())
+        word = "".join(each if each.isascii() else chr(OTHER_LETTER) if each >= _OTHERS_BEGIN else "?" for each in word)
+    return word.encode("latin-1")
+
+
 def _other_labels() -> list[str]:
-    labels = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))["labels"]
-    stems = (label.strip("*~?") for table in labels.values() for label in table)
-    return [stem for stem in stems if _OTHER_LETTER.search(stem)]
+    labels = next(table for name, table in tables("words.txt") if name == "labels")
+    stems = (label.strip("*~?") for several in labels.values() for label in several.split(", "))
+    return [stem for stem in stems if not stem.translate(_folds()).isascii()]
 
 
+_OTHERS_BEGIN = "\u0530"
 _OTHER_LETTER = lazy_regex(
-    "[\u0530-\u1cff\u2c00-\u2dff\u3005-\u3007\u3031-\ud7ff\uf900-\ufaff\ufb1d-\ufdff\ufe70-\ufefc\uff66-\uffdc]"
+    f"[{_OTHERS_BEGIN}-\u1cff\u2c00-\u2dff\u3005-\u3007\u3031-\ud7ff\uf900-\ufaff\ufb1d-\ufdff\ufe70-\ufefc\uff66-\uffdc]"
 )
 _OTHER_LETTERS = lazy_regex(f"{_OTHER_LETTER.pattern}{{1,65536}}+")
 
 
 @cache
 def _any_other_label() -> re.Pattern[str]:
-    return re.compile("|".join(map(re.escape, sorted(_other_labels(), key=len, reverse=True))))
+    return lazy_regex("|".join(map(re.escape, sorted(_other_labels(), key=len, reverse=True))))
 
 
 def clean(text: str) -> str:

@@ -1,7 +1,6 @@
 """Entry point of the redaction: its results hold no secrets."""
 
 import hashlib
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +18,7 @@ from kite_memory.redaction.spoken import find_spoken
 from kite_memory.redaction.tokens import OWN_KINDS, UNKNOWN, find_blocks, find_tokens
 from kite_memory.redaction.vendors import VENDORS, AnchorPatterns, every_vendor
 from kite_memory.redaction.views import View, find_dumped, put_together, resolved
+from kite_memory.text import lazy_regex
 
 KINDS: frozenset[str] = (
     frozenset(vendor.kind for vendor in VENDORS)
@@ -29,7 +29,7 @@ KINDS: frozenset[str] = (
 )
 """Every kind of secret. A mark with any other kind is not treated as a mark, so no secret can hide in one."""
 
-_MARK = re.compile(r"\[redacted:([a-z0-9-]{1,32})\]")
+_MARK = lazy_regex(r"\[redacted:([a-z0-9-]{1,32})\]")
 
 
 def mark(kind: str) -> str:
@@ -187,9 +187,9 @@ def _redacted(text: str, raw: bytes) -> RedactedText:
     return RedactedText(mark("text"))  # built to reveal another secret whenever one is removed
 
 
-_ORDINARY_ID = re.compile(r"(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{1,64})(?::[0-9]{1,6})?|[a-z]{0,12}|[0-9]{0,19}")
+_ORDINARY_ID = lazy_regex(r"(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{1,64})(?::[0-9]{1,6})?|[a-z]{0,12}|[0-9]{0,19}")
 
-_ONE_RUN = re.compile(r"[A-Za-z0-9_]{1,80}")
+_ONE_RUN = lazy_regex(r"[A-Za-z0-9_]{1,80}")
 """An id in one run of characters has no context that could reveal a secret, so only its own form counts."""
 
 

@@ -1,8 +1,4 @@
-"""Secrets in natural language and in tables: a label in any language with a value after it, below it, or in another element.
-
-Half of a secret matches no pattern, nor does a password without its name. So a text is redacted around the place where it is
-cut.
-"""
+"""Secrets in natural language and in tables: a label in any language with a value after it, below it, or in another element."""
 
 import re
 from collections.abc import Iterator
@@ -44,9 +40,9 @@ from kite_memory.redaction.weighed import find_weighed
 from kite_memory.text import lazy_regex
 
 _KIND = "password"
-_SNAKE = re.compile(rb"_{0,2}[a-z]{1,40}_[a-z0-9_]{1,60}")
-_AFTER_LABEL = re.compile(rb"[\"'`*\]]{0,4}[ \t]{0,4}([:=?]?)[ \t]{0,4}(?:[>|][+\-]?|\"\"\"|''')?[ \t]{0,4}\r?(?=\n)")
-_NEXT = re.compile(
+_SNAKE = lazy_regex(rb"_{0,2}[a-z]{1,40}_[a-z0-9_]{1,60}")
+_AFTER_LABEL = lazy_regex(rb"[\"'`*\]]{0,4}[ \t]{0,4}([:=?]?)[ \t]{0,4}(?:[>|][+\-]?|\"\"\"|''')?[ \t]{0,4}\r?(?=\n)")
+_NEXT = lazy_regex(
     rb"(?:[ \t]{0,40}\r?\n){1,3}+(?:[ \t]{0,8}[\-=]{3,80}+[ \t]{0,8}\r?\n)?"
     rb"(?:[ \t]{0,8}```[a-z]{0,12}[ \t]{0,4}\r?\n)?"
     rb"[ \t>\-*+|]{0,40}[\"'`]?([^\s\"'`]{4,64}+)[\"'`]?,?[ \t|]{0,8}\r?(?=\n|\Z)"
@@ -71,7 +67,7 @@ def on_next_line(raw: bytes, start: int, at: int, stop: int, spans: list[Span]) 
             spans.append((*found.span(2), _KIND))
 
 
-_USER_ABOVE = re.compile(rb"(?:user(?:name)?|login|e-?mail|account|benutzer|usuario|id)[ \t:]{0,4}\r?\n[^\r\n]{2,60}\r?\n\Z")
+_USER_ABOVE = lazy_regex(rb"(?:user(?:name)?|login|e-?mail|account|benutzer|usuario|id)[ \t:]{0,4}\r?\n[^\r\n]{2,60}\r?\n\Z")
 
 
 def _is_field(raw: bytes, start: int, alone: bool) -> bool:
@@ -80,14 +76,14 @@ def _is_field(raw: bytes, start: int, alone: bool) -> bool:
     return alone and (not head.strip(b" \t#*") or head.endswith((b"# ", b"\n**")) or _USER_ABOVE.search(head.lower()) is not None)
 
 
-_ANSWER = re.compile(rb"\r?\n(?:([^\r\n]{1,30}[:>\])])[ \t]{1,4})?[\"'`]?([^\s\"'`]{5,64}+)[\"'`]?[ \t]{0,4}(?=\r?\n|\Z)")
+_ANSWER = lazy_regex(rb"\r?\n(?:([^\r\n]{1,30}[:>\])])[ \t]{1,4})?[\"'`]?([^\s\"'`]{5,64}+)[\"'`]?[ \t]{0,4}(?=\r?\n|\Z)")
 """A line with one word, perhaps behind who says it."""
-_TYPED = re.compile(
+_TYPED = lazy_regex(
     rb"[ \t]{0,8}(?:[$#%>]|[\w@~:\-]{1,40}[$#%>] "
     rb"|(?:kubectl|cat|vault|aws|gcloud|az|echo|heroku|op|pass|bw|xxd|base64|openssl|docker) )"
 )
 """A command."""
-_ASKING = re.compile(rb"\b(?:what'?s?|which|remind|tell|anyone|need)\b")
+_ASKING = lazy_regex(rb"\b(?:what'?s?|which|remind|tell|anyone|need)\b")
 
 
 _FUNCTION_WORDS = frozenset(
@@ -143,38 +139,43 @@ _MOST_WORDS = 14
 _NEAR = 3
 """Number of words that may be between a sign, or a word such as "is", and the value."""
 _OTHER = bytes((LABEL,))
-_TAIL = re.compile(rb"[a-z\xf0]{0,12}+(?:[_\-][a-z0-9_\-]{0,24}+)?(?:'s)?[\"'`*\])]{0,4}")
-_OTHER_TAIL = re.compile(rb"(?:\xf0{1,12}+(?![a-z0-9]))?[\"'`*\])]{0,4}")
+_TAIL = lazy_regex(rb"[a-z\xf0]{0,12}+(?:[_\-][a-z0-9_\-]{0,24}+)?(?:'s)?[\"'`*\])]{0,4}")
+_OTHER_TAIL = lazy_regex(rb"(?:\xf0{1,12}+(?![a-z0-9]))?[\"'`*\])]{0,4}")
 """A suffix of a label, and what closes it; in a script without blanks a value may follow at once."""
-_ASIDE = re.compile(rb"[ \t]{0,3}\([^()\r\n]{1,60}\)")
-_SIGN = re.compile(rb"[ \t?]{0,40}(?:(?:[:=?|>]|->|=>|:=|-(?=[ \t])|\.{3,60})[ \t?*]{0,40}){1,3}+(?![=])")
-_TOKEN = re.compile(rb"[^\s]{1,256}+")
-_QUOTED = re.compile(rb"[ \t]{0,8}\\?([\"'`])([^\"'`\\\r\n]{3,128}+)\\?\1")
-_GLUED = re.compile(rb"\xf0{1,3}(?=[!-~]{5,64})")
+_ASIDE = lazy_regex(rb"[ \t]{0,3}\([^()\r\n]{1,60}\)")
+_SIGN = lazy_regex(rb"[ \t?]{0,40}(?:(?:[:=?|>]|->|=>|:=|-(?=[ \t])|\.{3,60})[ \t?*]{0,40}){1,3}+(?![=])")
+_TOKEN = lazy_regex(rb"[^\s]{1,256}+")
+_QUOTED = lazy_regex(rb"[ \t]{0,8}\\?([\"'`])([^\"'`\\\r\n]{3,128}+)\\?\1")
+_GLUED = lazy_regex(rb"\xf0{1,3}(?=[!-~]{5,64})")
 _OPENING = b"(\"'`*?\xab[,"
 _CLOSING = b"\"'`,;:.)]?*"
-_DIGIT = re.compile(rb"[0-9]")
-_TELLING = re.compile(rb"[0-9!#$%^&*~+@]")
-_DIGITS_ABROAD = re.compile(rb"\xf1[\xf0?: ]{0,12}+(?P<digits>[0-9]{4,8})(?=[\xf0?\r\n]|\Z)")
+_DIGIT = lazy_regex(rb"[0-9]")
+_TELLING = lazy_regex(rb"[0-9!#$%^&*~+@]")
+_DIGITS_ABROAD = lazy_regex(rb"\xf1[\xf0?: ]{0,12}+(?P<digits>[0-9]{4,8})(?=[\xf0?\r\n]|\Z)")
 """Digits behind a label in a script without blanks: 暗証番号は3390のまま."""
-_YEAR = re.compile(rb"(?:19|20)[0-9]{2}\Z")
-_COMPOUND = re.compile(rb"[a-z][A-Z]|[A-Za-z][\-_.][A-Za-z]|[a-z]{18}")
+_YEAR = lazy_regex(rb"(?:19|20)[0-9]{2}\Z")
+_COMPOUND = lazy_regex(rb"[a-z][A-Z]|[A-Za-z][\-_.][A-Za-z]|[a-z]{18}")
 _SOON = 60
 """Every value has one of these, and one that has no digit or sign is near its label."""
-_STOPS = re.compile(rb"[({\[<>;]")
+_STOPS = lazy_regex(rb"[({\[<>;]")
 _WITHIN_WORDS = tuple(label for label in LABELS if not label.word)
-_WITHIN_WORD = re.compile(any_of(label.stem.decode() for label in _WITHIN_WORDS).encode())
+_WITHIN_WORD = lazy_regex(any_of(label.stem.decode() for label in _WITHIN_WORDS).encode())
 _ONE_WORD = tuple(label for label in LABELS if label.word and label.stem.isalpha())
-_WORD_BEGINS = re.compile(b" (" + any_of(label.stem.decode() for label in _ONE_WORD).encode() + b")")
-_LABELS_AT = {each.stem: tuple(label for label in _ONE_WORD if each.stem.startswith(label.stem)) for each in _ONE_WORD}
+_WORD_BEGINS = lazy_regex(b" (" + any_of(label.stem.decode() for label in _ONE_WORD).encode() + b")")
+_BY_STEM = {label.stem: label for label in _ONE_WORD}
+_LABELS_AT = {
+    stem: tuple(_BY_STEM[stem[:size]] for size in range(1, len(stem) + 1) if stem[:size] in _BY_STEM) for stem in _BY_STEM
+}
 _SEVERAL_WORDS: dict[bytes, list[Label]] = {}
 """Labels of several words, by their first word."""
 for _label in LABELS:
     if _label.word and not _label.stem.isalpha():
         _SEVERAL_WORDS.setdefault(first_word(_label.stem), []).append(_label)
 _SEVERAL = frozenset(_SEVERAL_WORDS)
-_FORM_WORDS = frozenset(word for form in FORMS for word in form.words[0])
-_FORMS = {word: tuple(form for form in FORMS if word in form.words[0]) for word in _FORM_WORDS}
+_FORMS: dict[bytes, list[Form]] = {}
+for _form in FORMS:
+    for _word in _form.words[0]:
+        _FORMS.setdefault(_word, []).append(_form)
 
 
 def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -> None:
@@ -192,7 +193,7 @@ def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -
     if _OTHER in raw:
         spans.extend((*found.span("digits"), _KIND) for found in _DIGITS_ABROAD.finditer(raw) if not _YEAR.match(found["digits"]))
     find_weighed(raw, small, words, labels, spans)
-    for form in {form for word in words.each & _FORM_WORDS for form in _FORMS[word]}:
+    for form in {form for word in words.each & _FORMS.keys() for form in _FORMS[word]}:
         for some in form.words[1:]:
             if words.each.isdisjoint(some):
                 break
@@ -313,10 +314,10 @@ class _Line(NamedTuple):
 
 _USERS = tuple(b"user usr login account acct admin root benutzer usuari utilisateur identifiant gebruiker utente kennung".split())
 """Words for whose password it is."""
-_JOINED_TO = re.compile(rb"(?:[,;/&:|+\-)\"'`]|\b(?:and|with|w|mit|y|e|et|en))[ \t]{0,3}\Z|\A[ \t]{0,8}\Z")
-_ONE_CASE = re.compile(rb"(?:[A-Z]?[a-z0-9_\- ']{0,80}|[A-Z0-9_\-]{0,80}|[\xf0\xf1]{0,80})[^A-Za-z]{0,8}")
+_JOINED_TO = lazy_regex(rb"(?:[,;/&:|+\-)\"'`]|\b(?:and|with|w|mit|y|e|et|en))[ \t]{0,3}\Z|\A[ \t]{0,8}\Z")
+_ONE_CASE = lazy_regex(rb"(?:[A-Z]?[a-z0-9_\- ']{0,80}|[A-Z0-9_\-]{0,80}|[\xf0\xf1]{0,80})[^A-Za-z]{0,8}")
 _NOT_CODE = bytes(code for code in range(256) if code not in b"({;<=")
-_PROSE_BEFORE = re.compile(rb"[A-Za-z,'\xf0][\"'`*(]{0,2}[ \t]{1,3}(?:[A-Za-z\-]{1,20}[_ ])?\Z")
+_PROSE_BEFORE = lazy_regex(rb"[A-Za-z,'\xf0][\"'`*(]{0,2}[ \t]{1,3}(?:[A-Za-z\-]{1,20}[_ ])?\Z")
 """Words before a label: code has none there."""
 
 
@@ -385,7 +386,7 @@ def _gap(word: bytes) -> int:
 _OTHER_LETTERS = bytes((_OTHER_LETTER,))
 _SHORTEST = 5
 _SHORTEST_MIXED = 7
-_DOTTED = re.compile(rb"[a-z]{2,24}\.[a-z]{2,24}\.[a-z]{5,24}")
+_DOTTED = lazy_regex(rb"[a-z]{2,24}\.[a-z]{2,24}\.[a-z]{5,24}")
 _STILL = frozenset(b"still now actually currently just simply always only again this these the".split())
 """Words that may be between "is" and the value."""
 
@@ -397,13 +398,13 @@ def _is_encoded(word: bytes) -> bool:
     return len(plain) >= 6 and b" " not in plain and (chosen(plain) or oddness(plain) > Oddness.NONE)
 
 
-_SETTING_BEFORE = re.compile(
+_SETTING_BEFORE = lazy_regex(
     rb"[ \t]{0,40}(?:[0-9]{1,6}[?|:\t][ \t]{0,20})?(?:(?:[-+*?>|#;%]{1,4}|//|/\*)[ \t]{1,8}|[0-9]{1,2}[.)] )?(?:\*\*|__"
     rb"|`)?(?:[a-z0-9.\-]{1,40}[_.\-])?"
 )
-_JOINED_WORDS = re.compile(rb"[a-z]{2}[A-Za-z_\-]{2,160}[0-9]{0,4}")
-_JOINT = re.compile(rb"[A-Z_\-]")
-_NO_WORD_BETWEEN = re.compile(rb"[A-Z]{2}|[_\-]{2}|[A-Z][_\-]|[A-Z_\-](?![A-Za-z])")
+_JOINED_WORDS = lazy_regex(rb"[a-z]{2}[A-Za-z_\-]{2,160}[0-9]{0,4}")
+_JOINT = lazy_regex(rb"[A-Z_\-]")
+_NO_WORD_BETWEEN = lazy_regex(rb"[A-Z]{2}|[_\-]{2}|[A-Z][_\-]|[A-Z_\-](?![A-Za-z])")
 
 
 def _is_unlike_a_name(word: bytes) -> bool:
@@ -466,7 +467,7 @@ _STATED_VALUE = (
     rb"|but|in|at|now|btw|it|you|to|which|please|this|since|kommst|geht|rein|pra|um|zu|so|then|unless|if|when|or|not"
     rb"|and|und|aber|auf|bei|et|sur|pour|y|en|para|e|per|til|i|(?:[(\-#/?][^\r\n]))(?![a-z]))"
 )
-_STATED = re.compile(
+_STATED = lazy_regex(
     rb"(?:"
     + _GAP_BEGINS
     + rb"(?:(?P<sign>"
@@ -478,7 +479,7 @@ _STATED = re.compile(
     + rb":?[ \t]{1,3}))"
     + _STATED_VALUE
 )
-_STATED_ABROAD = re.compile(
+_STATED_ABROAD = lazy_regex(
     rb"(?:(?:"
     + _GAP_WORD
     + rb"){0,4}?(?:(?P<sign>"
@@ -492,10 +493,10 @@ _STATED_ABROAD = re.compile(
     + rb":?[ \t]{1,3}|\xf0{1,4}[: \t]{0,3}))"
     + _STATED_VALUE
 )
-_STATED_BESIDE = re.compile(rb"[ \t]?" + _STATED_VALUE)
+_STATED_BESIDE = lazy_regex(rb"[ \t]?" + _STATED_VALUE)
 """A word right behind a label, in a sentence with a user's name."""
-_ENDING = re.compile(rb"[ \t]{0,3}(?:\r?\n|\r?\Z|\||\*/|[#;](?=[ ]))")
-_WORD_AT_END = re.compile(
+_ENDING = lazy_regex(rb"[ \t]{0,3}(?:\r?\n|\r?\Z|\||\*/|[#;](?=[ ]))")
+_WORD_AT_END = lazy_regex(
     rb"[A-Za-z0-9\xf0][\"'`)*]{0,3}[ \t,:;.!?|/\-]{1,4}(?:(?:[a-z]{1,20}[_\- ]){0,2}|[a-z]{0,20})\Z", re.IGNORECASE
 )
 
@@ -511,6 +512,7 @@ def _stated(
     if aside := _ASIDE.match(raw, at, stop):
         at = aside.end()
     found = (_STATED_ABROAD if language else _STATED).match(small, at, stop + 1)
+    copula = found and found["is"]
     setting = _SETTING_BEFORE.fullmatch(before) is not None
     if found is None:
         said = small[begin:start]
@@ -520,7 +522,7 @@ def _stated(
         found = _STATED_BESIDE.match(small, at, stop + 1) if beside else None
         if found is None:
             return
-    elif weak and not (setting or (found["is"] and small[at : at + 4] != b" to ") or _USER_NAMED.search(small[begin:start][-100:])):
+    elif weak and not (setting or (copula and small[at : at + 4] != b" to ") or _USER_NAMED.search(small[begin:start][-100:])):
         return
     elif found["sign"] is not None and found.end("sign") - len(found["sign"]) == at:
         if setting and not found["quote"] and not _ENDING.fullmatch(found["after"]):
@@ -533,20 +535,20 @@ def _stated(
     last -= len(raw[first:last]) - len(raw[first:last].rstrip(b".:!"))
     if small[first:last].endswith(b"." + small[start:at]):
         return  # `self.password = self.account.password`
-    if found.re is _STATED_ABROAD and found["is"] in _ENGLISH_COPULAS:
-        language = ""  # a label with another meaning in English
+    if copula and (not language or copula in _ENGLISH_COPULAS):  # a label may have another meaning in English
+        language = _COPULAS_OF_OTHERS.get(copula, "")
     if states(raw[first:last], language):
         spans.append((first, last, _KIND))
 
 
-_ALONG = re.compile(
+_ALONG = lazy_regex(
     rb"(?:[,;&+(]|(?:^|[ ])(?:and|with|using|use|uses|used|via|mit|und|nimm|verwende|et|avec|utilise|utiliser|utilisez|y"
     rb"|con|usa|usar|use"
     rb"|e|com|en|met|gebruik|uzyj|z|i|c|pouzij|s|ve|med|och|og|anvand|brug|bruk|kayta|is|cu|folosete))(?: the| its| his"
     rb"| her| my| das"
     rb"| dem| la| le| a| o| het| de| il)?[ ]{1,2}\Z"
 )
-_USER_NAMED = re.compile(
+_USER_NAMED = lazy_regex(
     rb"(?:^|[^a-z0-9])(?:user(?:name)?|u|login|log ?in as|sign in as|as|account|acct|e-?mail|id|uid|ssid"
     rb"|benutzer(?:name)?|usuari[oa]?|utilisateur"
     rb"|identifiant|gebruiker|utente|kennung|bruker|anvandare|uzytkownik|uzivatel|login|kullanici"
@@ -554,6 +556,7 @@ _USER_NAMED = re.compile(
     rb"[ \t,;/|]{1,4}(?:(?:and|with|und|mit|y|con|e|com|et|avec|en|met) )?(?:the |its )?\Z"
 )
 _ABBREVIATED = frozenset((b"pw", b"pwd"))
+_COPULAS_OF_OTHERS = {b"e": "italian", b"ist": "german", b"lautet": "german", b"est": "french", b"es": "spanish"}
 _ENGLISH_COPULAS = frozenset(b"is was are were".split())
 _STATING = frozenset(b"secret pass creds psk".split())
 
@@ -587,9 +590,9 @@ def _before_comment(raw: bytes, begin: int, end: int, spans: list[Span]) -> None
             spans.append((*literal.span(2), _KIND))
 
 
-_COMMENT = re.compile(rb"(?<=[ \t])(?:#|//|--|/\*)[ \t]{0,4}(?=[^\r\n\"'`]{0,60}\Z)")
-_CALLS = re.compile(rb"[\w.()\[\]};, \t]{0,40}")
-_LITERAL = re.compile(rb"([\"'`])([^\s\"'`]{5,128}+)\1")
+_COMMENT = lazy_regex(rb"(?<=[ \t])(?:#|//|--|/\*)[ \t]{0,4}(?=[^\r\n\"'`]{0,60}\Z)")
+_CALLS = lazy_regex(rb"[\w.()\[\]};, \t]{0,40}")
+_LITERAL = lazy_regex(rb"([\"'`])([^\s\"'`]{5,128}+)\1")
 _BEFORE_LABEL = 90
 _NEAR_LABEL = 60
 _AS = frozenset(b"as for into at als como comme come som".split())

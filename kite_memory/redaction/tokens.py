@@ -7,23 +7,24 @@ from itertools import islice
 from kite_memory.redaction.chance import Span, TextWords, capitals, digits, drawn, monotonous, smalls, turns, worded
 from kite_memory.redaction.vendors import AnchorPatterns, Suspect
 from kite_memory.redaction.views import PAIR, base32, decoded, hexadecimal
+from kite_memory.text import lazy_regex
 
-_HEADER = re.compile(rb"-----BEGIN (?:[A-Za-z0-9]{1,12} ){0,4}(?:PRIVATE KEY(?: BLOCK)?|Static key V1)-----")
-_FOOTER = re.compile(rb"-----END (?:[A-Za-z0-9]{1,12} ){0,4}(?:PRIVATE KEY(?: BLOCK)?|Static key V1)-----")
-_BREAK = re.compile(rb"\\{1,4}r\\{1,4}n|\\{1,4}n|\r?\n")
-_KEY_LINE = re.compile(
+_HEADER = lazy_regex(rb"-----BEGIN (?:[A-Za-z0-9]{1,12} ){0,4}(?:PRIVATE KEY(?: BLOCK)?|Static key V1)-----")
+_FOOTER = lazy_regex(rb"-----END (?:[A-Za-z0-9]{1,12} ){0,4}(?:PRIVATE KEY(?: BLOCK)?|Static key V1)-----")
+_BREAK = lazy_regex(rb"\\{1,4}r\\{1,4}n|\\{1,4}n|\r?\n")
+_KEY_LINE = lazy_regex(
     rb"[\s\"'`,?|>#*+:.\-]{0,40}+(?:[0-9]{1,6}[?|:\t\-][\s?]{0,20}+)?"
     rb"((?:[A-Za-z0-9+/]{1,4096}+ ?){1,64}+={0,2})[\s\"'`,?|+;)\]\\]{0,12}"
 )
 """A line of base 64, with a line number, a quote sign, a frame or a string's quotes around it."""
-_KEY_TAIL = re.compile(rb"[A-Za-z0-9+/]{32,4096}+={0,2}\Z")
-_ATTRIBUTE = re.compile(
+_KEY_TAIL = lazy_regex(rb"[A-Za-z0-9+/]{32,4096}+={0,2}\Z")
+_ATTRIBUTE = lazy_regex(
     rb"[\s\"'?|>#*+\-]{0,40}(?:[0-9]{1,6}[?|:\t][\s?]{0,20})?(?:[A-Za-z\-]{3,24}: .{0,200})?[\s\"'?|]{0,12}", re.DOTALL
 )
-_PUTTY_SECRET = re.compile(
+_PUTTY_SECRET = lazy_regex(
     rb"Private-Lines: [0-9]{1,4}\s{1,8}((?:[A-Za-z0-9+/=]{1,128}+\s{1,8}){1,200}+)(?:Private-MAC: [0-9a-f]{1,128}+)?"
 )
-_WEB_KEY = re.compile(rb"\\{0,3}\"(?:d|p|q|dp|dq|qi|k)\\{0,3}\"\s{0,8}:\s{0,8}\\{0,3}\"([A-Za-z0-9_\-]{20,2048}+)")
+_WEB_KEY = lazy_regex(rb"\\{0,3}\"(?:d|p|q|dp|dq|qi|k)\\{0,3}\"\s{0,8}:\s{0,8}\\{0,3}\"([A-Za-z0-9_\-]{20,2048}+)")
 _LONGEST = 65536
 _MOST_LINES = 2000
 
@@ -130,9 +131,9 @@ _JOINTS = frozenset(b".:/$!~*|")
 """What may be between an anchor and the run that follows it."""
 _TENS = frozenset(b"234567")
 """First hexadecimal digits of ASCII text."""
-_SPARSE = re.compile(rb"Q~|AIoT|\+A(?:S[bt]|Eh|Ba|MC|CR)")
+_SPARSE = lazy_regex(rb"Q~|AIoT|\+A(?:S[bt]|Eh|Ba|MC|CR)")
 """Anchors of tokens that may lack a run of `SHORTEST`, since they have signs among their letters."""
-_COLOUR = re.compile(rb"m[0-9;]{1,12}\[")
+_COLOUR = lazy_regex(rb"m[0-9;]{1,12}\[")
 
 
 def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], str], every: AnchorPatterns) -> None:
@@ -200,7 +201,7 @@ def _scan(raw: bytes, anchor: re.Pattern[bytes], start: int, end: int, done: int
     return done
 
 
-_HASH_LABEL = re.compile(rb"sha(?:1|224|256|384|512)[=\-:][A-Za-z0-9+/_\-]{0,64}\Z")
+_HASH_LABEL = lazy_regex(rb"sha(?:1|224|256|384|512)[=\-:][A-Za-z0-9+/_\-]{0,64}\Z")
 
 
 def _token(raw: bytes, at: int, suspects: tuple[Suspect, ...], done: int) -> Span | None:
@@ -246,29 +247,29 @@ def _edge(raw: bytes, at: int) -> bool:
     )
 
 
-IDS = re.compile(
+IDS = lazy_regex(
     rb"(?:toolu|srvtoolu|msg|req|call|chatcmpl|cmpl|resp|rs|fc|ws|run|asst|thread|file|batch|step|vs|ft|gen|evt|cus|pi|ch|price|prod|sub"
     rb"|in|seti|acct|pm|src|card|cs|si|txn|po|tr|container|session|agent|task|dpl|prj|team|org|user|usr|wf|job|trace|span|obj|id|bundle"
     rb"|turn|item|PR|I|R|U|C|DC|IC|PRR|PRRC|PRRT|BPR|WFR|CR|D|GR|T)[_:\-]"
 )
 """Identifiers that are random but not secret."""
-_PUBLIC = re.compile(
+_PUBLIC = lazy_regex(
     rb"AAAA[BCE][23]Nz|AAAAE2Vj|AAAAGnNr|MII[A-Za-z0-9]|iVBORw0KGgo|R0lGOD|UklGR|_ZN|_R[NMIC]|pk_|MDQ6|MDEy|Qm[1-9A-Za-z]{44}|bafy"
     rb"|sha[0-9]{1,3}-|h1-"
 )
 """Public keys, certificates, pictures, mangled names, hashes."""
-_ABOUT_HASHES = re.compile(
+_ABOUT_HASHES = lazy_regex(
     rb"(?:sha-?[0-9]{1,3}|md5|hash|h1|integrity|checksum|digest|fingerprint|etag|cid|commit|revision|rev|nonce|base64|cursor|uuid|[^a-z]id"
     rb"|(?:digest|cipher|signature|certificate)value>)[\"'`]?[ \t]{0,4}[:=\-~,(]{0,3}[ \t]{0,4}[\"'`]?\Z"
 )
 _BASE64_SIGNS = frozenset(_IN_RUNS + b"/=")
 _AWS_LENGTH = 40
-_AWS_SECRET = re.compile(rb"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_\-])")
+_AWS_SECRET = lazy_regex(rb"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_\-])")
 _BETWEEN_LINES = rb"={0,2}[^A-Za-z0-9+/=\n]{0,24}(?:\\n|\n)[^A-Za-z0-9+/=\n]{0,24}(?:[0-9]{1,6}[?|:\t][^A-Za-z0-9+/=\n]{0,24})?"
-_LINE_BEFORE = re.compile(rb"[A-Za-z0-9+/]{40}" + _BETWEEN_LINES + rb"\Z")
-_LINE_AFTER = re.compile(_BETWEEN_LINES + rb"[A-Za-z0-9+/]{40}")
-_IN_ADDRESS = re.compile(rb"://[^\s\"'`<>]{0,300}\Z")
-_EXTENSION = re.compile(rb"\.[a-z][a-z0-9]{0,4}(?![A-Za-z0-9])")
+_LINE_BEFORE = lazy_regex(rb"[A-Za-z0-9+/]{40}" + _BETWEEN_LINES + rb"\Z")
+_LINE_AFTER = lazy_regex(_BETWEEN_LINES + rb"[A-Za-z0-9+/]{40}")
+_IN_ADDRESS = lazy_regex(rb"://[^\s\"'`<>]{0,300}\Z")
+_EXTENSION = lazy_regex(rb"\.[a-z][a-z0-9]{0,4}(?![A-Za-z0-9])")
 
 
 def _drawn(raw: bytes, start: int, end: int) -> Span | None:

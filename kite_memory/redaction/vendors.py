@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
+from kite_memory.text import lazy_regex
+
 ALNUM = "[A-Za-z0-9]"
 """Base 62."""
 WORD = r"[A-Za-z0-9_\-]"
@@ -395,8 +397,8 @@ class AnchorPatterns:
 def catalogue(vendors: Iterable[Vendor]) -> AnchorPatterns:
     suspects: dict[str, list[Suspect]] = {}
     for vendor in vendors:
-        body = re.compile(vendor.body.encode())
-        lead = re.compile(vendor.lead.encode()) if vendor.lead else None
+        body = lazy_regex(vendor.body.encode())
+        lead = lazy_regex(vendor.lead.encode()) if vendor.lead else None
         for anchor in vendor.anchors:
             suspects.setdefault(anchor, []).append(
                 Suspect(kind=vendor.kind, length=len(anchor), body=body, lead=lead, glued=vendor.glued, spelled=vendor.spelled)
@@ -407,8 +409,8 @@ def catalogue(vendors: Iterable[Vendor]) -> AnchorPatterns:
         for sign in sorted({anchor[0] for anchor in suspects if not anchor[0].isalnum()})
     )
     return AnchorPatterns(
-        anywhere=re.compile(anywhere.encode()),
-        edged=re.compile(rf"[^A-Za-z0-9](?:(?:(?<=\\)[bfnrt]|(?<=\[)[0-9;]{{1,12}}m)?({anywhere}){signed})".encode()),
+        anywhere=lazy_regex(anywhere.encode()),
+        edged=lazy_regex(rf"[^A-Za-z0-9](?:(?:(?<=\\)[bfnrt]|(?<=\[)[0-9;]{{1,12}}m)?({anywhere}){signed})".encode()),
         suspects={
             anchor.encode(): tuple(suspect for length in range(len(anchor), 0, -1) for suspect in suspects.get(anchor[:length], ()))
             for anchor in suspects

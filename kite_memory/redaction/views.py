@@ -10,51 +10,55 @@ from dataclasses import dataclass
 
 from kite_memory.redaction.chance import Span, digits, oddness, turns, wordlike
 from kite_memory.redaction.vendors import every_vendor
+from kite_memory.text import lazy_regex
 
-_DUMP_LINE = re.compile(
+_DUMP_LINE = lazy_regex(
     rb"[ \t|>]{0,16}(?:0x)?[0-9a-f]{4,16}:?[ \t]{1,4}((?:[0-9a-f]{2}[ \t]{0,2}){1,16}+)[^\r\n]{0,60}+\r?", re.IGNORECASE
 )
 """A line of ``xxd`` or ``hexdump -C``: an offset, bytes, and their text."""
-_DUMP = re.compile(rb"0(?<=[0-9a-fA-F]{4})(?::|[ \t])[ \t]{1,3}[0-9a-fA-F]{2} ?[0-9a-fA-F]{2} ")
+_DUMP = lazy_regex(rb"0(?<=[0-9a-fA-F]{4})(?::|[ \t])[ \t]{1,3}[0-9a-fA-F]{2} ?[0-9a-fA-F]{2} ")
 _MOST_LINES = 4000
-_OF_SECRETS = re.compile(rb"pass|pwd|\bpw\b|secret|token|cred|key", re.IGNORECASE)
+_OF_SECRETS = lazy_regex(rb"pass|pwd|\bpw\b|secret|token|cred|key", re.IGNORECASE)
 """What names a dumped file as one with a password."""
 
 
 _NUMBER = rb"(?:0x[0-9a-f]{2}|[0-9]{2,3})"
-_ARRAY = re.compile(
+_ARRAY = lazy_regex(
     rb",(?<=[0-9a-f],)\s{0,12}+" + _NUMBER + rb"(?:\s{0,12}+,\s{0,12}+" + _NUMBER + rb"){3,4096}+,?\s{0,8}[\])}]{0,3}",
     re.IGNORECASE,
 )
 _FEWEST_COMMAS = 4
-_FIRST_NUMBER = re.compile(_NUMBER + rb"\Z", re.IGNORECASE)
-_CALL = re.compile(
+_FIRST_NUMBER = lazy_regex(_NUMBER + rb"\Z", re.IGNORECASE)
+_CALL = lazy_regex(
     rb"(?:(?:bytes|bytearray|buffer\.from|string\.fromcharcode|uint8array)\(|\[\]byte|(?:\"\"|'')\.join\(map\(chr,\s{0,4})?"
     rb"[\[{(]{0,2}\s{0,8}\Z",
     re.IGNORECASE,
 )
 _JOINTS = (
-    (b"+", re.compile(rb"\+[ \t\r\n]{0,24}([\"'`])(?=[^\s\"'`])")),
-    (b" . ", re.compile(rb" \. {1,2}([\"'])(?=[^\s\"'`])")),
-    (b"'.'", re.compile(rb"\.(')(?=[^\s'])")),
-    (b'"."', re.compile(rb"\.(\")(?=[^\s\"])")),
-    (b" .. ", re.compile(rb" \.\. {1,2}([\"'])(?=[^\s\"'`])")),
-    (b".concat(", re.compile(rb"\.concat\(([\"'])(?=[^\s\"'`])")),
-    (b'}{"', re.compile(rb"\}\{([\"'])(?=[^\s\"'`])")),
-    (b'" "', re.compile(rb" (\")(?=[A-Za-z0-9_\-])")),
-    (b"' '", re.compile(rb" (')(?=[A-Za-z0-9_\-])")),
-    (b"\\\n", re.compile(rb" \\\n[ \t]{0,40}([\"'])(?=[^\s\"'])")),
-    (b'"\n', re.compile(rb"\n[ \t]{1,40}(\")(?=[^\s\"]{1,40}\")")),
+    (b"+", b"+", lazy_regex(rb"\+[ \t\r\n]{0,24}([\"'`])(?=[^\s\"'`])")),
+    (b".", b" . ", lazy_regex(rb" \. {1,2}([\"'])(?=[^\s\"'`])")),
+    (b".", b"'.'", lazy_regex(rb"\.(')(?=[^\s'])")),
+    (b".", b'"."', lazy_regex(rb"\.(\")(?=[^\s\"])")),
+    (b".", b" .. ", lazy_regex(rb" \.\. {1,2}([\"'])(?=[^\s\"'`])")),
+    (b".", b".concat(", lazy_regex(rb"\.concat\(([\"'])(?=[^\s\"'`])")),
+    (b"{", b'}{"', lazy_regex(rb"\}\{([\"'])(?=[^\s\"'`])")),
+    (b'"', b'" "', lazy_regex(rb" (\")(?=[A-Za-z0-9_\-])")),
+    (b"'", b"' '", lazy_regex(rb" (')(?=[A-Za-z0-9_\-])")),
+    (b"\\", b"\\\n", lazy_regex(rb" \\\n[ \t]{0,40}([\"'])(?=[^\s\"'])")),
+    (b'"', b'"\n', lazy_regex(rb"\n[ \t]{1,40}(\")(?=[^\s\"]{1,40}\")")),
 )
-"""Where a literal begins that continues the one before."""
-_SHELL_WORD = re.compile(
-    rb"=(?P<word>(?:\"[^\"\s$`\\]{1,40}\"|'[^'\s]{1,40}'){2,16}+[\w!%+.\-]{0,24}|[\w!%+.\-]{1,24}(?:\"[^\"\s$`\\]{1,40}\"|'[^'\s]{1,40}'){1,16}+)"
+"""Where a literal begins that continues the one before, behind two literals that such a text holds. To look for one character
+takes a hundredth of the time of looking for several, so the rarest comes first.
+"""
+_ANY_DOT = lazy_regex(rb"\.(?:(?<= \.)\.? |(?<=[\"']\.)[\"']|concat\()")
+_SHELL_WORD = lazy_regex(
+    rb"=(?P<word>(?:\"[^\"\s$`\\]{1,40}\"|'[^'\s]{1,40}'){2,16}+[\w!%+.\-]{0,24}|[\w!%+.\-]{1,24}+(?:\"[^\"\s$`\\]{1,40}\"|'[^'\s]{1,40}'){1,16}+)"
     rb"(?=[\s;&|)]|\Z)"
 )
 _CLOSED_AND_OPENED = (b'""', b"''", b"\"'", b"'\"")
-_CUT_IN_A_WORD = re.compile(rb"(?<=[A-Za-z0-9_])\\\n[ \t]{0,24}(?=[A-Za-z0-9_\-.])")
+_CUT_IN_A_WORD = lazy_regex(rb"(?<=[A-Za-z0-9_])\\\n[ \t]{0,24}(?=[A-Za-z0-9_\-.])")
 _OPENED = (b'${"', b"${'")
-_WITHIN = re.compile(rb"\$\{[\"']|[\"']\}(?<=[A-Za-z0-9_\-]..)")
+_WITHIN = lazy_regex(rb"\$\{[\"']|[\"']\}(?<=[A-Za-z0-9_\-]..)")
 
 
 def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
@@ -62,15 +66,14 @@ def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
     edits: list[Edit] = []
     if b'"' not in raw and b"'" not in raw and b"`" not in raw:
         return edits
-    if b"${" in raw and any(sign in raw for sign in _OPENED):
+    if b"$" in raw and any(sign in raw for sign in _OPENED):
         edits += ((found.start(), found.end(), b"") for found in _WITHIN.finditer(raw))
-    if b"=" in raw and any(sign in raw for sign in _CLOSED_AND_OPENED):
-        edits += (
-            (found.start("word"), found.end("word"), b'"%b"' % found["word"].translate(None, b"\"'"))
-            for found in _SHELL_WORD.finditer(raw)
-        )
-    for sign, joint in _JOINTS:
-        if sign not in raw:
+    words = list(_SHELL_WORD.finditer(raw)) if b"=" in raw else []
+    if words and any(sign in raw for sign in _CLOSED_AND_OPENED):
+        edits += ((*word.span("word"), b'"%b"' % word["word"].translate(None, b"\"'")) for word in words)
+    dotted = _ANY_DOT.search(raw) is not None
+    for first, sign, joint in _JOINTS:
+        if first not in raw or (first == b"." and not dotted) or sign not in raw:
             continue
         for found in joint.finditer(raw):
             gap = raw[max(0, found.start() - 4) : found.start()]
@@ -83,43 +86,41 @@ def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
 _LITERALS = rb"\s{0,16}+(?P<of>(?:[bru]?(?:\"[^\"\\\r\n]{0,80}+\"|'[^'\\\r\n]{0,80}+')\s{0,16}+,?\s{0,16}+){2,32}+)"
 _BY = rb"([\"'])(?P<by>[^\"'\\\r\n]{0,3})\1"
 _JOINED = (
-    (b".join(", re.compile(_BY + rb"\.join\(\s{0,16}[\[({]" + _LITERALS + rb"[\])}]\)?")),
-    (b"].join(", re.compile(rb"\[" + _LITERALS + rb"\]\.join\(\s{0,4}" + _BY.replace(rb"\1", rb"\2") + rb"\s{0,4}\)")),
+    (b".join(", lazy_regex(_BY + rb"\.join\(\s{0,16}[\[({]" + _LITERALS + rb"[\])}]\)?")),
+    (b"].join(", lazy_regex(rb"\[" + _LITERALS + rb"\]\.join\(\s{0,4}" + _BY.replace(rb"\1", rb"\2") + rb"\s{0,4}\)")),
     (
         b"string{",
-        re.compile(rb"Join\(\[\]string\{" + _LITERALS + rb"\}\s{0,4},\s{0,4}" + _BY.replace(rb"\1", rb"\2") + rb"\s{0,4}\)"),
+        lazy_regex(rb"Join\(\[\]string\{" + _LITERALS + rb"\}\s{0,4},\s{0,4}" + _BY.replace(rb"\1", rb"\2") + rb"\s{0,4}\)"),
     ),
-    (b"concat(", re.compile(rb"(?i:concat)\(\s{0,4}" + _LITERALS + rb"(?P<by>)\)")),
-    (b"CONCAT(", re.compile(rb"CONCAT\(\s{0,4}" + _LITERALS + rb"(?P<by>)\)")),
-    (b"implode(", re.compile(rb"implode\(\s{0,4}" + _BY + rb"\s{0,4},\s{0,4}(?:\[|array\()" + _LITERALS + rb"[\])]\)?")),
+    (b"concat(", lazy_regex(rb"(?i:concat)\(\s{0,4}" + _LITERALS + rb"(?P<by>)\)")),
+    (b"CONCAT(", lazy_regex(rb"CONCAT\(\s{0,4}" + _LITERALS + rb"(?P<by>)\)")),
+    (b"implode(", lazy_regex(rb"implode\(\s{0,4}" + _BY + rb"\s{0,4},\s{0,4}(?:\[|array\()" + _LITERALS + rb"[\])]\)?")),
 )
 """A list of literals that a program joins."""
-_LITERAL = re.compile(rb"\"([^\"]{0,80})\"|'([^']{0,80})'")
+_LITERAL = lazy_regex(rb"\"([^\"]{0,80})\"|'([^']{0,80})'")
 
 
-_SINGLE = re.compile(rb"[\[{(]\s{0,8}(?:'[^'\\\r\n]'\s{0,4},\s{0,4}){3,64}+(?:'[^'\\\r\n]'|'\\0'|0)\s{0,4}[\]})](?!\.join|\))")
-_SINGLE_LETTER = re.compile(rb"'([^'])'")
-_CHARACTERS = re.compile(
+_SINGLE = lazy_regex(rb"[\[{(]\s{0,8}(?:'[^'\\\r\n]'\s{0,4},\s{0,4}){3,64}+(?:'[^'\\\r\n]'|'\\0'|0)\s{0,4}[\]})](?!\.join|\))")
+_SINGLE_LETTER = lazy_regex(rb"'([^'])'")
+_CHARACTERS = lazy_regex(
     rb"chr\([0-9]{2,3}\)(?:\s{0,4}[+.&|]{1,2}\s{0,4}chr\([0-9]{2,3}\)){3,256}+"
     rb"|\[char\][0-9]{2,3}(?:\s{0,4}\+\s{0,4}\[char\][0-9]{2,3}){3,256}+",
     re.IGNORECASE,
 )
-_BACKWARDS = re.compile(
+_BACKWARDS = lazy_regex(
     rb"([\"'])(?P<word>[^\"'\\\s]{6,80}+)\1(?:\.split\((?:\"\"|'')\)\.reverse\(\)\.join\((?:\"\"|'')\)|\[::-1\]|\.reverse\b(?!\())"
 )
 _OF_CHARACTERS = (b"chr(", b"CHR(", b"[char]")
-_CHARACTER = re.compile(rb"[0-9]{2,3}")
+_CHARACTER = lazy_regex(rb"[0-9]{2,3}")
+_ANY_CALL = lazy_regex(rb"\((?:(?<=join\()|(?<=concat\()|(?<=CONCAT\()|(?<=implode\()|(?<=chr\()|(?<=CHR\())")
 
 
 def lists(raw: bytes) -> list[tuple[int, int, bytes]]:
     """Return edits that replace a list of literals by the joined one."""
     if (
-        b"join(" not in raw
-        and b"string{" not in raw
-        and b"concat(" not in raw
-        and b"CONCAT(" not in raw
-        and b"implode(" not in raw
-        and not any(sign in raw for sign in _OF_CHARACTERS)
+        not (b"(" in raw and _ANY_CALL.search(raw))
+        and not (b"{" in raw and b"string{" in raw)
+        and not (b"[" in raw and b"[char]" in raw)
     ):
         return []
     found = [call for sign, joined in _JOINED if sign in raw for call in joined.finditer(raw)]
@@ -135,9 +136,7 @@ def lists(raw: bytes) -> list[tuple[int, int, bytes]]:
 def arrays(raw: bytes) -> list[tuple[int, int, bytes]]:
     """Return edits that replace lists of numbers by the text they encode, where it is text."""
     found: list[Edit] = []
-    if raw.count(b",") < _FEWEST_COMMAS:
-        return found
-    if b"','" in raw or b"', '" in raw:
+    if b"'" in raw and (b"','" in raw or b"', '" in raw):
         found += ((each.start(), each.end(), b'"%b"' % b"".join(_SINGLE_LETTER.findall(each[0]))) for each in _SINGLE.finditer(raw))
     for array in _ARRAY.finditer(raw):
         first = _FIRST_NUMBER.search(raw, max(0, array.start() - 4), array.start())
@@ -178,7 +177,7 @@ def find_dumped(raw: bytes, look_inside: Callable[[bytes], str], spans: list[Spa
         at = max(end, first.end())
 
 
-PAIR = re.compile(rb"[^\s:]{1,128}:[^\s]{4,512}")
+PAIR = lazy_regex(rb"[^\s:]{1,128}:[^\s]{4,512}")
 """A name and a password, as ``.npmrc`` and Docker's settings have them in base 64."""
 _PRINTABLE = bytes(code for code in range(256) if 32 <= code < 127 or code in b"\r\n\t")
 _FIRST = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"
@@ -310,11 +309,11 @@ def _line_end(raw: bytes, at: int, ceiling: int) -> int:
 
 
 _ESCAPES = (
-    (b"%", re.compile(rb"%(?:[2-7][0-9A-Fa-f]|0[aAdD])")),
-    (b"&", re.compile(rb"&(?:#[0-9]{2,3}|#[xX][0-9A-Fa-f]{2}|quot|amp|apos|lt|gt|lowbar|hyphen|equals|colon|sol|plus|period);")),
+    (b"%", lazy_regex(rb"%(?:[2-7][0-9A-Fa-f]|0[aAdD])")),
+    (b"&", lazy_regex(rb"&(?:#[0-9]{2,3}|#[xX][0-9A-Fa-f]{2}|quot|amp|apos|lt|gt|lowbar|hyphen|equals|colon|sol|plus|period);")),
     (
         b"\\",
-        re.compile(
+        lazy_regex(
             rb"\\(?:\\{0,3}(?:u00[2-7][0-9A-Fa-f]|x[2-7][0-9A-Fa-f])|/"
             rb"|\\{0,3}(?:u001[bB]|x1[bB]|033|e)\[[0-9;]{0,24}[A-Za-z]|\\{0,3}[01][0-7]{2}(?=\\|[\"']))"
         ),
@@ -328,13 +327,13 @@ def resolved(raw: bytes) -> View | None:
     for sign, escape in _ESCAPES:
         if sign in raw:
             edits += ((found.start(), found.end(), _meaning(found[0])) for found in escape.finditer(raw))
-    if b"\\\n" in raw:
+    if b"\\" in raw and b"\\\n" in raw:
         edits += ((found.start(), found.end(), b"") for found in _CUT_IN_A_WORD.finditer(raw))
     if b'"' in raw or b"'" in raw or b"`" in raw:
         edits += joints(raw)
     if raw.count(b",") >= _FEWEST_COMMAS:
         edits += arrays(raw)
-    if b".reverse" in raw or b"[::-1]" in raw:
+    if b".reverse" in raw or (b"[" in raw and b"[::-1]" in raw):
         edits += ((each.start(), each.end(), b'"%b"' % each["word"][::-1]) for each in _BACKWARDS.finditer(raw))
     if b"(" in raw or b"[char]" in raw:
         edits += lists(raw)
@@ -360,22 +359,22 @@ _FRAME = rb"[ \t]{0,200}+(?:(?:[>|?#*]|[0-9]{1,6}[?|\t])[ \t]{0,80}+){0,3}"
 """Indentation, and what tools put before each line: quote and comment signs, frames, line numbers."""
 
 
-_NEWLINE = re.compile(
+_NEWLINE = lazy_regex(
     rb"\n(?:(?<=" + _LAST + rb"{8}\n)" + _FRAME + rb"(?!-[ \t\-])(?=" + _INNER + rb")"
     rb"|(?<=" + _LAST + rb"\n)" + _FRAME + rb"(?!-[ \t\-])(?=" + _LONG + rb")"
     rb"|(?:(?<=[ \r|]\n)|(?<=[^0-9][?\t]\n))" + _FRAME + rb"(?!-[ \t\-])(?=" + _INNER + rb"))"
 )
-_CONTINUED = re.compile(
+_CONTINUED = lazy_regex(
     rb"\\(?:(?<=" + _LONG + rb"\\)|(?<=" + _INNER + rb"\\)(?=[\\rn \t\r\n]{1,80}" + _LONG + rb"))"
     rb"\\{0,3}+(?:r\\{1,4}+)?+(?:n|[ \t]{0,4}\r?\n)" + _FRAME + rb"(?=" + _INNER + rb")"
 )
 """A line break with at least one side long enough to be half of a token."""
 _RUN = bytes(ord("x") if (code < 128 and chr(code).isalnum()) or code in b"_-+/=.~%:!@$^&*#" else ord(" ") for code in range(256))
-_ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_.\-]{0,63})[ \t]{0,4}(?:=(?!=)|:(?:\s|\Z)|[(\[])")
+_ASSIGNMENT = lazy_regex(rb"([A-Za-z_][A-Za-z0-9_.\-]{0,63})[ \t]{0,4}(?:=(?!=)|:(?:\s|\Z)|[(\[])")
 _SIGNS = bytes.maketrans(b":@", b"==")
-_FILE = re.compile(rb"/[^/]{1,80}\.[a-z]{1,5}\Z")
-_HEX_TAIL = re.compile(rb"[0-9a-f]{7}\Z")
-_HEX_HEAD = re.compile(rb"[0-9a-f]{7,64}+(?![A-Za-z0-9_])")
+_FILE = lazy_regex(rb"/[^/]{1,80}\.[a-z]{1,5}\Z")
+_HEX_TAIL = lazy_regex(rb"[0-9a-f]{7}\Z")
+_HEX_HEAD = lazy_regex(rb"[0-9a-f]{7,64}+(?![A-Za-z0-9_])")
 _NOT_HEX = b"ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ"
 _PADDING = b" \t\r?|\\"
 _REACH = 256

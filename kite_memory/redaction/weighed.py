@@ -1,11 +1,10 @@
 """Secrets in sentences of any wording: each word near a word about access is weighed by its form and its place.
 
 Patterns foresee a wording. Here every word that may be a password has some properties: its form, what introduces it, what follows
-it, what the line is about. ``weights.toml`` has the weight of each of them; `bench.reading.fit_weights` fits them.
+it, what the line is about. ``weights.txt`` has the weight of each of them; `bench.reading.fit_weights` fits them.
 """
 
 import re
-import tomllib
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
@@ -32,21 +31,22 @@ from kite_memory.redaction.chance import (
     stands_in,
     turns,
 )
-from kite_memory.redaction.cleaning import bare
+from kite_memory.redaction.cleaning import listed, tables
 from kite_memory.redaction.tokens import IDS
+from kite_memory.text import lazy_regex
 
-_WEIGHTS = tomllib.loads(Path(__file__).with_name("weights.toml").read_text(encoding="utf-8"))
-WEIGHTS: dict[str, float] = _WEIGHTS["weights"]
-THRESHOLD: float = _WEIGHTS["threshold"]
-_LINKS: dict[bytes, str] = {bare(word): kind for kind, words in DATA["links"].items() for word in words.split()}
+_FITTED = dict(tables("weights.txt"))
+WEIGHTS = {name: float(weight) for name, weight in _FITTED["weights"].items()}
+THRESHOLD = float(_FITTED["fit"]["threshold"])
+_LINKS: dict[bytes, str] = {word: kind for kind, words in DATA["links"].items() for word in listed(words)}
 _INTRODUCING = {**dict.fromkeys(LEADING, "is"), **dict.fromkeys(JOINING, "and"), **_LINKS}
 _SKIPPED = frozenset(word for word, kind in _LINKS.items() if kind == "skipped")
 """Words between what introduces a value and the value: "is still X"."""
 
-_NAMED_BY = frozenset(bare(word) for word in DATA["words"]["named"].split())
+_NAMED_BY = frozenset(listed(DATA["words"]["named"]))
 """What has a name rather than a password: "user X", "the login is X"."""
-_AFTER: dict[bytes, str] = {bare(word): kind for kind, words in DATA["after"].items() for word in words.split()}
-_SPEECH = frozenset(bare(word) for word in DATA["words"]["speech"].split())
+_AFTER: dict[bytes, str] = {word: kind for kind, words in DATA["after"].items() for word in listed(words)}
+_SPEECH = frozenset(listed(DATA["words"]["speech"]))
 """Words of a person who speaks to somebody, which documents and code lack."""
 _COMMON = frozenset(
     word
@@ -58,7 +58,7 @@ _COMMON = frozenset(
 _REACH = 240
 _MOST_CODE = 6
 _NOT_CODE = bytes(code for code in range(256) if code not in b"{}();<>=\\$[]|")
-_WORD = re.compile(rb"[^\s]{2,80}+")
+_WORD = lazy_regex(rb"[^\s]{2,80}+")
 _OPENING = b"(\"'`*?[,<"
 _CLOSING = b"\"'`,;:.)]}?*>"
 _QUOTES = b"\"'`?*"
@@ -69,89 +69,93 @@ _SPELLED_WORD = (
     rb"|kilo|lima|mike|november|oscar|papa|quebec|romeo|sierra|tango|uniform|victor|whiskey|x-?ray|yankee|zulu|dash|underscore)"
 )
 """A digit, or a letter as it is spelled on the telephone."""
-_SPELLED = re.compile(rb"(?<![A-Za-z\-])" + _SPELLED_WORD + rb"(?:[ ,\-]{1,2}" + _SPELLED_WORD + rb"(?![A-Za-z])){3,40}+")
+_SPELLED = lazy_regex(rb"(?<![A-Za-z\-])" + _SPELLED_WORD + rb"(?:[ ,\-]{1,2}" + _SPELLED_WORD + rb"(?![A-Za-z])){3,40}+")
 _PHRASES = (
     (
-        re.compile(rb"[\"'?]"),
-        re.compile(rb"[\"'?] ?(?P<quoted>[A-Za-z]{2,16}(?: [a-z0-9]{1,16}| [A-Z][a-z]{1,15}){1,11}+) ?[\"'?]"),
+        lazy_regex(rb"[\"'?]"),
+        lazy_regex(rb"[\"'?] ?(?P<quoted>[A-Za-z]{2,16}(?: [a-z0-9]{1,16}| [A-Z][a-z]{1,15}){1,11}+) ?[\"'?]"),
     ),
     (
-        re.compile(rb"[:=] |\b(?:is|are|was|with|e|est|es|ist|lautet) "),
-        re.compile(
-            rb"(?:[:=]|\b(?:is|are|was|with|e|est|es|ist|lautet))[ ]"
+        lazy_regex(
+            rb"[:=] |\b(?:is|are|was|with|e|est|es|ist|lautet|type|typed|enter|give|reads|says|remains|be|phrase|passphrase) "
+        ),
+        lazy_regex(
+            rb"(?:[:=]|\b(?:is|are|was|with|e|est|es|ist|lautet|type|typed|enter|give(?: it)?|reads|says|remains|be|phrase"
+            rb"|passphrase))[ ]"
             rb"(?P<plain>[a-z]{2,14}(?: [a-z]{2,14}){2,11}+(?: [0-9]{1,4})?)(?=[ ]{0,2}(?:$|[.,;(?\-]))"
         ),
     ),
     (
-        re.compile(rb" [a-z]{4} [a-z]{4} "),
-        re.compile(rb"(?<![a-z] )(?<![A-Za-z])(?P<groups>[a-z]{4}(?: [a-z]{4}){3})(?![a-z ])"),
+        lazy_regex(rb" [a-z]{4} [a-z]{4} "),
+        lazy_regex(rb"(?<![a-z] )(?<![A-Za-z])(?P<groups>[a-z]{4}(?: [a-z]{4}){3})(?![a-z ])"),
     ),
     (
-        re.compile(rb"[0-9] [0-9]"),
-        re.compile(rb"(?<![0-9A-Za-z.,:\-])(?P<digits>[0-9]{3} [0-9]{3}|[0-9]{2}(?: [0-9]{2}){2,3}+)(?![0-9A-Za-z.:\-]| [0-9])"),
+        lazy_regex(rb"[0-9] [0-9]"),
+        lazy_regex(rb"(?<![0-9A-Za-z.,:\-])(?P<digits>[0-9]{3} [0-9]{3}|[0-9]{2}(?: [0-9]{2}){2,3}+)(?![0-9A-Za-z.:\-]| [0-9])"),
     ),
 )
 """Passwords of several words or numbers, each behind what a line with one must have."""
-_SENTENCE_ENDS = re.compile(rb"[.!?][ \n]")
-_HEX = re.compile(rb"[0-9a-f]{16,128}|[0-9A-F]{16,128}")
-_GROUPS = re.compile(rb"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}+){2,8}+|[a-z0-9]{4,8}(?:-[a-z0-9]{4,8}+){1,8}+")
-_JOINED = re.compile(rb"[A-Za-z]{2,24}(?:[.\-_+&!^/][A-Za-z0-9]{1,24}+){1,7}+[!?$#%&*^]{0,3}")
-_HOST = re.compile(rb"(?:[a-z0-9\-]{1,40}\.){1,4}(?:com|net|org|io|dev|app|cloud|edu|gov|info)")
-_NAME_OF_FILE = re.compile(rb".{0,80}\.(?:[a-z]{1,4}[0-9]?|local|internal|example|localhost)(?::[0-9]{1,5})?", re.DOTALL)
-_SNAKE = re.compile(rb"[a-z0-9]{1,24}(?:_[a-z0-9]{1,24}+){1,6}+")
-_NO_SECRET = re.compile(rb"[\-/\\$@~%+=<>{}\[\]&|.^].{0,80}|.{0,80}(?:://|::|\(|\)|->|=>|\[|\{|\"|<|>|=).{0,80}", re.DOTALL)
-_ADDRESS = re.compile(rb"[\w.+\-]{1,64}@[\w\-]{1,40}(?:\.[\w\-]{1,40}){1,5}")
-_SERIAL = re.compile(
+_SENTENCE_ENDS = lazy_regex(rb"[.!?][ \n]")
+_HEX = lazy_regex(rb"[0-9a-f]{16,128}|[0-9A-F]{16,128}")
+_GROUPS = lazy_regex(rb"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}+){2,8}+|[a-z0-9]{4,8}(?:-[a-z0-9]{4,8}+){1,8}+")
+_JOINED = lazy_regex(rb"[A-Za-z]{2,24}(?:[.\-_+&!^/][A-Za-z0-9]{1,24}+){1,7}+[!?$#%&*^]{0,3}")
+_HOST = lazy_regex(rb"(?:[a-z0-9\-]{1,40}\.){1,4}(?:com|net|org|io|dev|app|cloud|edu|gov|info)")
+_NAME_OF_FILE = lazy_regex(rb".{0,80}\.(?:[a-z]{1,4}[0-9]?|local|internal|example|localhost)(?::[0-9]{1,5})?", re.DOTALL)
+_SNAKE = lazy_regex(rb"[a-z0-9]{1,24}(?:_[a-z0-9]{1,24}+){1,6}+")
+_NO_SECRET = lazy_regex(rb"[\-/\\$@~%+=<>{}\[\]&|.^].{0,80}|.{0,80}(?:://|::|\(|\)|->|=>|\[|\{|\"|<|>|=).{0,80}", re.DOTALL)
+_ADDRESS = lazy_regex(rb"[\w.+\-]{1,64}@[\w\-]{1,40}(?:\.[\w\-]{1,40}){1,5}")
+_LOGIN = lazy_regex(rb"[a-z][a-z0-9._\-]{2,31}@[a-z]{2,20}(?:-?[0-9]{1,3})?")
+_SERIAL = lazy_regex(
     rb"v?[0-9]{1,4}(?:[.\-:/_][0-9A-Za-z]{1,6}){1,5}|[0-9]{1,6}[A-Za-z%]{1,8}|[A-Z]{1,8}-?[0-9]{1,6}|[a-z]{1,4}[0-9]{1,3}"
 )
-_OF_CODE = re.compile(
+_OF_CODE = lazy_regex(
     rb"_.{0,64}|[Aa]rgon2[a-z]{0,2}|[0-9a-f]{6,40}[\^~]?[0-9]?\.{2,3}.{0,64}|[A-Z][0-9][A-Z][a-z]{3,40}|[a-z_]{1,24}(?:\.[a-z]{1,40}_[a-z_]{1,40}|\.[a-zA-Z]{1,40})|[A-Za-z0-9]{1,40}\.[A-Z0-9_]{2,40}_[A-Z0-9_]{1,40}"
     rb"|[a-z]{2,24}[0-9]?\.[A-Z][A-Za-z]{2,40}"
-    rb"|[A-Za-z0-9_]{0,40}[*+][0-9a-z]{0,24}|[0-9][*+].{0,64}|[A-Z]{1,12}~[0-9]{1,3}|.{0,12}#!.{0,64}|Test[A-Z].{0,64}"
+    rb"|[A-Za-z0-9_]{0,40}[*+][0-9a-z]{0,24}|[0-9][*+].{0,64}|[A-Z]{1,12}[~^][0-9]{0,3}(?:\.{2,3}.{0,64})?|.{0,12}#!.{0,64}|Test[A-Z].{0,64}"
     rb"|[0-9.]{1,12}#[a-z].{0,64}|[a-z\-]{2,24}#[0-9]{1,6}|.{0,64}/.{0,40}#.{0,40}|.{0,64}-|.{0,64}[_\-]20[0-9]{2}-?[01][0-9]-?[0-3][0-9]"
-    rb"|20[0-9]{2}-[01][0-9]-.{0,64}|AAAA[A-Z].{0,64}|[0-9a-f]{6,15}|[A-Z][A-Za-z]{1,10}-[0-9](?:\.[0-9]|-[A-Z][a-z]{1,8}){1,2}"
+    rb"|20[0-9]{2}-[01][0-9]-.{0,64}|AAAA[A-Z].{0,64}|[0-9a-f]{6,15}\^?|[A-Z][A-Za-z]{1,10}-[0-9](?:\.[0-9]|-[A-Z][a-z]{1,8}){1,2}"
     rb"|#[0-9A-Fa-f]{3,8}|[^/]{0,40}/[^/]{0,40}/.{0,64}|.{0,30}\^[0-9].{0,40}|v[0-9].{0,40}\.\..{0,30}"
     rb"|[A-Za-z]{2,10}-(?:amd|arm|x|P|RS|ES|HS)[0-9_]{2,5}"
     rb"|[A-Z][A-Z0-9]{1,7}(?:-[A-Z0-9]{1,7}){0,2}",
     re.DOTALL,
 )
 """Names and numbers of code, its licences, dates and hashes."""
-_SHORTCUT = re.compile(rb"(?:ctrl|cmd|alt|shift|super|meta|option)\+.{1,24}", re.IGNORECASE)
-_CAMEL = re.compile(rb"[A-Z]?[a-z]{1,24}(?:[A-Z][a-z]{1,24}+){1,6}+")
-_PIECES = re.compile(rb"[A-Z]?[a-z]{1,24}")
-_BASE32 = re.compile(rb"[A-Z2-7]{16,64}")
-_DOTTED = re.compile(rb"[a-z]{2,24}(?:\.[a-z]{1,24}){2,6}|[A-Z]?[a-z]{2,24}(?:\.[A-Z][a-z]{2,24}){1,4}")
-_DESCRIBING = re.compile(
+_SHORTCUT = lazy_regex(rb"(?:ctrl|cmd|alt|shift|super|meta|option)\+.{1,24}", re.IGNORECASE)
+_CAMEL = lazy_regex(rb"[A-Z]?[a-z]{1,24}(?:[A-Z][a-z]{1,24}+){1,6}+")
+_PIECES = lazy_regex(rb"[A-Z]?[a-z]{1,24}")
+_BASE32 = lazy_regex(rb"[A-Z2-7]{16,64}")
+_DOTTED = lazy_regex(rb"[a-z]{2,24}(?:\.[a-z]{1,24}){2,6}|[A-Z]?[a-z]{2,24}(?:\.[A-Z][a-z]{2,24}){1,4}")
+_DESCRIBING = lazy_regex(
     rb"[A-Za-z]{2,20}(?:-[a-z]{2,16}){0,2}-(?:driven|based|related|specific|like|free|ready|level"
     rb"|wide|friendly|first|fire|offs|aware|only|oriented|side|time)",
     re.IGNORECASE,
 )
+_PAIR = lazy_regex(rb"[a-z]{2,24}\.[a-z]{4,24}")
 _LENGTHS_OF_HASHES = (32, 40, 64)
-_YEAR = re.compile(rb"(?:19|20)[0-9]{2}")
-_LETTERS_OF_WORD = re.compile(rb"[A-Za-z][a-z]{3,24}")
-_UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_DIAL = re.compile(rb"[0-9]{1,2}(?:[\-/][0-9]{1,2}){2,3}")
+_YEAR = lazy_regex(rb"(?:19|20)[0-9]{2}")
+_LETTERS_OF_WORD = lazy_regex(rb"[A-Za-z][a-z]{3,24}")
+_UUID = lazy_regex(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_DIAL = lazy_regex(rb"[0-9]{1,3}(?:[\-/][0-9]{1,2}){2,3}")
 """What opens a lock with a dial."""
-_ISSUED = re.compile(rb"(?=[A-Z0-9]{0,4}(?:[A-Z][0-9]|[0-9][A-Z]))[A-Z0-9]{3,5}-[A-Z0-9]{3,5}")
+_ISSUED = lazy_regex(rb"(?=[A-Z0-9]{0,4}(?:[A-Z][0-9]|[0-9][A-Z]))[A-Z0-9]{3,5}-[A-Z0-9]{3,5}")
 """A code as services send it."""
-_DIALS = frozenset(b"combo combos combination combinations".split())
-_DOOR = re.compile(rb"[A-Z][0-9]{4,6}|[0-9]{3,6}[A-Z#*]|[#*][0-9]{3,5}")
-_SPELLED_OUT = re.compile(rb"(?:[A-Z][a-z]{1,12}+){3,8}+[!?.$0-9]{1,6}")
-_OTHER_CODE = re.compile(
+_DOOR = lazy_regex(rb"[A-Z][0-9]{4,6}|[A-Z][0-9]{3,5}[A-Z]|[0-9]{1,3}[A-Z][0-9]{1,3}|[0-9]{3,6}[A-Z#*]|[#*][0-9]{3,5}")
+_SPELLED_OUT = lazy_regex(rb"(?:[A-Z][a-z]{1,12}+){3,8}+[!?.$0-9]{1,6}")
+_OTHER_CODE = lazy_regex(
     rb"(?:zip|postal|post|exit|error|status|response|return|country|area|source|qr|op|byte|language|colou?r)[ _\-]codes?\Z"
     rb"|(?:foreign|primary|sort)[ _\-]key\Z"
 )
-_ABOUT_HASHES = re.compile(
+_ABOUT_HASHES = lazy_regex(
     rb"\b(?:hash(?:es)?|commits?|sha[0-9]{0,3}|checksum|digest|fingerprint|md5|uuid|branch|revision|refs|objects?|blob|head)\b"
 )
 _IN_NAMES = frozenset((*(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz0123456789_="), b"./"))
 """Beside one of these, a word is a part of a name."""
-_IMPORTS = re.compile(
+_IMPORTS = lazy_regex(
     rb"[ \t]{0,40}(?:from [\w.]{1,120} import |import [\w.{*\"' ]|export |#include|package [\w.]{1,80};?$|using [\w.]{1,80};)"
 )
-_TELLING = re.compile(rb"[A-Za-z]-?[0-9!#$%^&*+~]|[0-9!#$%^&*+~]-?[A-Za-z]")
+_TELLING = lazy_regex(rb"[A-Za-z][\-._]?[0-9!#$%^&*+~]|[0-9!#$%^&*+~][\-._]?[A-Za-z]")
 """A word that is hardly one of a language: a line that only speaks of access needs one, or most lines of a log would be weighed."""
-_DIGIT = re.compile(
+_DIGIT = lazy_regex(
     rb"[0-9]|(?:one|two|three|four|five|six|seven|eight|nine|zero)[ \-](?:one|two|three|four|five|six|seven|eight|nine|zero)\b"
 )
 """A digit, in figures or spelled out behind another: a line that names a code or a key, and no password, needs one."""
@@ -187,6 +191,7 @@ def form_of(word: bytes, language: str = "") -> str:
         or len(word) > 64
         or _NO_SECRET.fullmatch(word)
         or _ADDRESS.fullmatch(word)
+        or _LOGIN.fullmatch(word)
         or _UUID.fullmatch(word)
         or IDS.match(word)
     ):
@@ -196,7 +201,12 @@ def form_of(word: bytes, language: str = "") -> str:
     if _ISSUED.fullmatch(word) and digits(word) >= 2 and letters(word) >= 2:
         return "groups"
     if word.isdigit():
-        return "digits" if len(word) <= 8 and not _YEAR.fullmatch(word) else ""
+        return "" if len(word) > 8 else "year" if _YEAR.fullmatch(word) else "digits"
+    if _GROUPS.fullmatch(word) and digits(word) >= 3 and letters(word) >= 4 and turns(word) >= 3:
+        return "groups"
+    if _PAIR.fullmatch(word) and not _HOST.fullmatch(word):
+        first, last = word.split(b".")
+        return "" if {first, last} & _COMMON or ordinary(first) or ordinary(last) else "pair"
     if _OF_CODE.fullmatch(word) or _SHORTCUT.fullmatch(word):
         return "door" if _DOOR.fullmatch(word) else ""
     if _DOOR.fullmatch(word):
@@ -259,14 +269,14 @@ def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[
 
 
 _OF_WALLETS = frozenset(b"seed mnemonic wallet recovery".split())
-_SEED_PHRASE = re.compile(rb"(?<![A-Za-z\-])[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}(?![a-z])){11,39}+")
+_SEED_PHRASE = lazy_regex(rb"(?<![A-Za-z\-])[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}(?![a-z])){11,39}+")
 _IN_NO_WALLET = frozenset(
     b"the and for that this with from are was not have has can will but its into when then than they them been our your you".split()
 )
 """Words that a wallet's phrase has none of, and nearly every sentence has."""
 _FEWEST_WORDS = 12
 _REACH_OF_WALLETS = 480
-_LETTERS = re.compile(rb"[a-z]{1,16}")
+_LETTERS = lazy_regex(rb"[a-z]{1,16}")
 
 
 def _seed_phrases(raw: bytes, small: bytes, words: frozenset[bytes]) -> Iterator[tuple[int, int]]:
@@ -315,7 +325,12 @@ def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, in
         line = raw[begin:end]
         here = cues[at:last]
         kinds = {cue.kind for cue in here}
-        telling = not kinds.isdisjoint(_OF_PASSWORDS) or (kinds != _ACCESS and _DIGIT.search(line)) or _TELLING.search(line)
+        telling = (
+            not kinds.isdisjoint(_OF_PASSWORDS)
+            or (kinds != _ACCESS and _DIGIT.search(line))
+            or _TELLING.search(line)
+            or not _SPEECH.isdisjoint(small[begin:end].split())
+        )
         if telling and not _IMPORTS.match(line) and len(line.translate(None, _NOT_CODE)) <= _MOST_CODE and b" " in line:
             language = next((name for start, _, _, name in labels if name and begin <= start < end), "")
             yield _Line(begin, end, tuple(here), language)
@@ -390,6 +405,7 @@ def _about(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], k
         f"access {min(access, 3)}",
         f"code {min(4, code)}",
         f"speech {min(spoken, 3)}",
+        *(f"speech {min(spoken, 3)} {kind}" for kind in sorted(kinds)),
         *(["short line"] if len(said) < 6 else []),
         *(["about hashes"] if _ABOUT_HASHES.search(small, line.begin, line.end) else []),
         *(["heading"] if raw[line.begin : line.begin + 1] in (b"#", b"|", b"/", b"-", b" ") else []),
@@ -408,16 +424,21 @@ def _words(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], k
         group = _GROUPS_OF_LOOKS.get(kind, "phrase")
         if link == "id" or raw.startswith(b"```", first):
             continue
-        if (group == "plain" and link in ("other", "start")) or (group in ("plain", "made") and link == "setting"):
+        far = link == "other" and not (kind == "word" and len(word) >= 8)
+        if (group == "plain" and (far or link == "start")) or (group in ("plain", "made") and link == "setting"):
             continue
         unannounced = kind in ("digits", "door") and kinds.isdisjoint(("code", "label"))
         if unannounced and (len(word) < 6 or link not in ("is", "with")):
             continue
         if kind == "hex" and len(word) in _LENGTHS_OF_HASHES and (hashes or kinds.isdisjoint(("key", "weak", "label"))):
             continue
-        if any(cue.start < end and cue.end > start for cue in line.cues if cue.kind != "access") and kind not in ("clear", "mixed"):
+        if any(cue.start < end and cue.end > start for cue in line.cues if cue.kind != "access") and kind not in (
+            "clear",
+            "mixed",
+            "groups",
+        ):
             continue
-        if kind == "dial" and not any(small[cue.start : cue.end] in _DIALS for cue in line.cues):
+        if kind in ("dial", "year") and ("code" not in kinds or link not in ("is", "sign")):
             continue
         yield _Candidate(start, end, last, kind, link)
 
@@ -442,7 +463,8 @@ def _phrases(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]])
             continue
         if any(cue.start < end and cue.end > start for cue in line.cues if cue.kind != "access"):
             continue
-        if group == "plain" and (sum(not ordinary(word) for word in words) < 2 or (line.language and raw[start - 2] not in b":=")):
+        rare = sum(not ordinary(word) for word in words)
+        if group == "plain" and (rare < (2 if len(words) < 4 else 1) or (line.language and raw[start - 2] not in b":=")):
             continue
         number = sum(first < start for first, _ in said)
         yield _Candidate(start, end, end, f"phrase {group}", _link(raw, small, said, number, start))
@@ -484,9 +506,9 @@ def _link(raw: bytes, small: bytes, said: list[tuple[int, int]], number: int, st
 
 _GROUPS_OF_LOOKS = {
     **dict.fromkeys(("clear", "mixed", "random", "hex", "groups", "chosen"), "strong"),
-    **dict.fromkeys(("compound", "joined", "snake", "camel", "dotted", "stand-in"), "made"),
+    **dict.fromkeys(("compound", "joined", "snake", "camel", "dotted", "pair", "stand-in"), "made"),
     **dict.fromkeys(("word", "name", "common word"), "plain"),
-    **dict.fromkeys(("digits", "door", "dial"), "digits"),
+    **dict.fromkeys(("digits", "door", "dial", "year"), "digits"),
 }
 
 
@@ -527,6 +549,15 @@ def _properties(raw: bytes, small: bytes, line: _Line, each: _Candidate, kinds: 
         yield "quoted"
         yield f"quoted {group}"
     after = _after(raw, small, end, last)
+    if link in _APART and after in _APART:
+        yield f"by itself {group}"
+        yield f"by itself {link} {after}"
+    former = small[max(line.begin, start - 40) : start].split()[-2:]
+    for name, some in (("before", former), ("behind", small[last : min(line.end, last + 40)].split()[:1])):
+        for at, beside in enumerate(reversed(some)):
+            beside = beside.strip(_OPENING + _CLOSING)
+            if beside.isalpha() and beside.isascii() and len(beside) <= 12:
+                yield f"{name} {at} {beside.decode()}"
     yield f"after {after}"
     yield f"after {after} link {link}"
     yield f"after {after} {group}"
@@ -547,6 +578,10 @@ def _properties(raw: bytes, small: bytes, line: _Line, each: _Candidate, kinds: 
         words = word.split()
         yield f"{kind} of {min(12, len(words))}"
         yield f"{min(3, sum(len(each) < 4 or each in _COMMON or ordinary(each) for each in words))} ordinary words"
+
+
+_APART = frozenset(("stop", "comma", "sign", "start", "end", "bracket"))
+"""What sets a word apart from the others: "ok. X. that's it"."""
 
 
 def _after(raw: bytes, small: bytes, end: int, last: int) -> str:

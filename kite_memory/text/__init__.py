@@ -18,10 +18,15 @@ class _LazyRegex:
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
-        """Keep the compiled one's method under its name, so that this is called only once for each."""
-        if name == "_compiled":
-            value: Any = re.compile(self.pattern, self._flags)
-        else:
-            value = getattr(self._compiled, name)
-        setattr(self, name, value)
-        return value
+        compiled = re.compile(self.pattern, self._flags)
+        for each in _MEMBERS:
+            setattr(self, each, getattr(compiled, each))
+        self.__class__ = _UsedRegex  # type: ignore[assignment]
+        return getattr(compiled, name)
+
+
+class _UsedRegex:
+    """A compiled one. As a class without ``__getattr__``, it is as fast as the expression itself."""
+
+
+_MEMBERS = tuple(name for name in dir(re.Pattern) if not name.startswith("_"))
