@@ -34,6 +34,7 @@ from kite_memory.redaction.chance import (
 )
 from kite_memory.redaction.cleaning import LABEL
 from kite_memory.redaction.cleaning import OTHER_LETTER as _OTHER_LETTER
+from kite_memory.redaction.tokens import is_technology
 from kite_memory.redaction.vendors import any_of
 from kite_memory.redaction.views import base32, decoded, hexadecimal
 from kite_memory.redaction.weighed import find_weighed
@@ -255,7 +256,7 @@ def _add_all(raw: bytes, matches: Iterator[re.Match[bytes]], form: Form, spans: 
             start, end = found.span(group)
             if group.startswith("bare"):
                 end -= len(raw[start:end]) - len(raw[start:end].rstrip(b".:"))
-            if start < end and is_value(raw[start:end], form.likeness):
+            if start < end and is_value(raw[start:end], form.likeness) and not is_technology(raw[start:end]):
                 spans.append((start, end, _KIND))
 
 
@@ -361,7 +362,8 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, line: _Line, spans: list
             end = start + _gap(raw[start:end])
         end -= len(raw[start:end]) - len(raw[start:end].rstrip(_CLOSING))
         word = raw[start:end].rstrip(b"=")
-        if _is_said(word, line, led, linked=linked, first=number == 0, whole=token.end() == stop):
+        named = number > 1 and not sign and is_technology(word)  # "the password hashing is SHA-256"
+        if not named and _is_said(word, line, led, linked=linked, first=number == 0, whole=token.end() == stop):
             spans.append((start, end, _KIND))
             led, linked = 2, False
         elif small[start:end] in LEADING or small[start:end] in JOINING:
@@ -383,9 +385,7 @@ def _gap(word: bytes) -> int:
     return gap if gap > 0 else len(word)
 
 
-_OTHER_LETTERS = bytes((_OTHER_LETTER,))
-_SHORTEST = 5
-_SHORTEST_MIXED = 7
+_SHORTEST, _SHORTEST_MIXED = 5, 7
 _DOTTED = lazy_regex(rb"[a-z]{2,24}\.[a-z]{2,24}\.[a-z]{5,24}")
 _STILL = frozenset(b"still now actually currently just simply always only again this these the".split())
 """Words that may be between "is" and the value."""
@@ -414,7 +414,7 @@ def _is_unlike_a_name(word: bytes) -> bool:
 
 def _is_said(word: bytes, line: _Line, led: int, *, linked: bool, first: bool, whole: bool) -> bool:
     """Return whether a word behind a label is its value; ``whole`` if it ends its line."""
-    if _OTHER_LETTER in word and len(word.translate(None, _OTHER_LETTERS)) < _SHORTEST:
+    if _OTHER_LETTER in word and len(word.translate(None, bytes((_OTHER_LETTER,)))) < _SHORTEST:
         return False  # 8文字以上
     odd = oddness(word)
     if odd is Oddness.CLEAR or (len(word) >= 12 and (linked or not line.weak) and _is_encoded(word)):
@@ -574,7 +574,8 @@ def _back(raw: bytes, small: bytes, begin: int, start: int, spans: list[Span]) -
         last = token.end() - len(token[0]) + len(token[0].rstrip(_CLOSING))
         word = raw[first:last]
         whole = first > begin or begin == 0 or raw[begin - 1 : begin] == b"\n"
-        odd = oddness(word) if whole and (said or _DIGIT.search(word)) and not word.isdigit() else Oddness.NONE
+        may_be = whole and (said or _DIGIT.search(word)) and not (word.isdigit() or is_technology(word))
+        odd = oddness(word) if may_be else Oddness.NONE
         if (odd is Oddness.CLEAR and start - first <= _NEAR_LABEL) or (said and odd):
             spans.append((first, last, _KIND))
         said = (number > 0 and small[first:last] in _AS) or (said and small[first:last] in _BETWEEN)
@@ -593,8 +594,7 @@ def _before_comment(raw: bytes, begin: int, end: int, spans: list[Span]) -> None
 _COMMENT = lazy_regex(rb"(?<=[ \t])(?:#|//|--|/\*)[ \t]{0,4}(?=[^\r\n\"'`]{0,60}\Z)")
 _CALLS = lazy_regex(rb"[\w.()\[\]};, \t]{0,40}")
 _LITERAL = lazy_regex(rb"([\"'`])([^\s\"'`]{5,128}+)\1")
-_BEFORE_LABEL = 90
-_NEAR_LABEL = 60
+_BEFORE_LABEL, _NEAR_LABEL = 90, 60
 _AS = frozenset(b"as for into at als como comme come som".split())
 _BETWEEN = frozenset(b"works work worked still also only now accepted".split())
 """Words between a value and what says that it is a password."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from itertools import islice
+from pathlib import Path
 
 from kite_memory.redaction.chance import Span, TextWords, capitals, digits, drawn, monotonous, smalls, turns, worded
 from kite_memory.redaction.vendors import AnchorPatterns, Suspect
@@ -335,3 +336,28 @@ def _encoded(raw: bytes, start: int, end: int, look_inside: Callable[[bytes], st
             padding = raw[high : high + 2]
             return (low + shift, high + len(padding) - len(padding.lstrip(b"=")), kind), True, high
     return None, readable, high
+
+
+_TECHNOLOGIES = frozenset(
+    word
+    for line in Path(__file__).with_name("technologies.txt").read_bytes().splitlines()
+    if not line.startswith(b"#")
+    for word in line.split()
+)
+_VERSIONED = lazy_regex(rb"[A-Za-z][A-Za-z0-9.+/@_\-]{0,40}")
+_NOT_OF_NAMES = lazy_regex(rb"[^a-z0-9]{1,3}")
+_NUMBER = lazy_regex(rb"[0-9]{1,3}[a-z]?")
+_VERSION = lazy_regex(rb"v?[0-9]{1,2}\Z")
+_ACRONYM = lazy_regex(rb"[A-Z]{2,5}-?[0-9]{1,5}")
+
+
+def is_technology(word: bytes) -> bool:
+    """Return whether the word is the name of a language, program, service or format, with a version of up to two digits or none."""
+    if not _VERSIONED.fullmatch(word):
+        return False
+    small = word.lower()
+    if _NOT_OF_NAMES.sub(b"", _VERSION.sub(b"", small)) in _TECHNOLOGIES or _ACRONYM.fullmatch(word):
+        return True
+    parts = [part for part in _NOT_OF_NAMES.split(small) if part]
+    named = [_VERSION.sub(b"", part) in _TECHNOLOGIES for part in parts]
+    return any(named) and all(is_one or _NUMBER.fullmatch(part) for is_one, part in zip(named, parts, strict=True))

@@ -32,7 +32,7 @@ from kite_memory.redaction.chance import (
     turns,
 )
 from kite_memory.redaction.cleaning import listed, tables
-from kite_memory.redaction.tokens import IDS
+from kite_memory.redaction.tokens import IDS, is_technology
 from kite_memory.text import lazy_regex
 
 _FITTED = dict(tables("weights.txt"))
@@ -58,7 +58,7 @@ _COMMON = frozenset(
 _REACH = 240
 _MOST_CODE = 6
 _NOT_CODE = bytes(code for code in range(256) if code not in b"{}();<>=\\$[]|")
-_WORD = lazy_regex(rb"[^\s]{2,80}+")
+_WORD = lazy_regex(rb"(?<!\S)\S{2,80}+(?!\S)")
 _OPENING = b"(\"'`*?[,<"
 _CLOSING = b"\"'`,;:.)]}?*>"
 _QUOTES = b"\"'`?*"
@@ -115,7 +115,7 @@ _OF_CODE = lazy_regex(
     rb"|[0-9.]{1,12}#[a-z].{0,64}|[a-z\-]{2,24}#[0-9]{1,6}|.{0,64}/.{0,40}#.{0,40}|.{0,64}-|.{0,64}[_\-]20[0-9]{2}-?[01][0-9]-?[0-3][0-9]"
     rb"|20[0-9]{2}-[01][0-9]-.{0,64}|AAAA[A-Z].{0,64}|[0-9a-f]{6,15}\^?|[A-Z][A-Za-z]{1,10}-[0-9](?:\.[0-9]|-[A-Z][a-z]{1,8}){1,2}"
     rb"|#[0-9A-Fa-f]{3,8}|[^/]{0,40}/[^/]{0,40}/.{0,64}|.{0,30}\^[0-9].{0,40}|v[0-9].{0,40}\.\..{0,30}"
-    rb"|[A-Za-z]{2,10}-(?:amd|arm|x|P|RS|ES|HS)[0-9_]{2,5}"
+    rb"|[a-z\-]{0,16}sha[_\-]?[0-9]{1,3}|[A-Za-z]{2,10}-(?:amd|arm|x|P|RS|ES|HS)[0-9_]{2,5}"
     rb"|[A-Z][A-Z0-9]{1,7}(?:-[A-Z0-9]{1,7}){0,2}",
     re.DOTALL,
 )
@@ -194,6 +194,7 @@ def form_of(word: bytes, language: str = "") -> str:
         or _LOGIN.fullmatch(word)
         or _UUID.fullmatch(word)
         or IDS.match(word)
+        or is_technology(word)
     ):
         return ""
     if _DIAL.fullmatch(word):
@@ -327,9 +328,8 @@ def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, in
         kinds = {cue.kind for cue in here}
         telling = (
             not kinds.isdisjoint(_OF_PASSWORDS)
-            or (kinds != _ACCESS and _DIGIT.search(line))
             or _TELLING.search(line)
-            or not _SPEECH.isdisjoint(small[begin:end].split())
+            or (kinds != _ACCESS and (_DIGIT.search(line) or not _SPEECH.isdisjoint(small[begin:end].split())))
         )
         if telling and not _IMPORTS.match(line) and len(line.translate(None, _NOT_CODE)) <= _MOST_CODE and b" " in line:
             language = next((name for start, _, _, name in labels if name and begin <= start < end), "")

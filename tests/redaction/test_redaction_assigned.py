@@ -201,6 +201,10 @@ def test_a_wallets_phrase_needs_no_quotes() -> None:
 
 
 NO_PASSWORDS = [
+    "which database should we use for the job queue, PostgreSQL or SQLite?",
+    "I think we want ClickHouse for the events, and the login server stays on MariaDB",
+    "Your password is about to expire; change it before Monday to keep access.",
+    "image: registry.example.com/auth@sha256:4ac9dcacdaaa0aa3102a2166d48aed997ec8a70b4c68c0028990a6f79ad086ba",
     "Set requirepass in redis.conf; see also masterauth there.",
     "echo trees7 | sudo tee /etc/trees",
     "login: 3 tests\n--- PASS: TestUserLoginV2Fails (0.05s)",

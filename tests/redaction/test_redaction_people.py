@@ -2,9 +2,11 @@
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from kite_memory import redaction
 from kite_memory.redaction import redact, redaction_engine
 from kite_memory.redaction.chance import TextWords
 from kite_memory.redaction.cleaning import LABEL, bare, clean, listed, tables
@@ -12,6 +14,7 @@ from kite_memory.redaction.redaction_engine import find
 from tests.redaction.people import Case, cases
 
 CASES = list(cases())
+TECHNOLOGIES = Path(redaction.__file__).with_name("technologies.txt").read_text(encoding="utf-8")
 SECRETS = [case for case in CASES if case.secrets]
 NEWEST = [case for case in SECRETS if case.group.startswith(("fitted: a fifth", "fitted: a sixth", "fitted: a seventh"))]
 """Lists with more people who write carelessly, and more disguises: much is not found yet."""
@@ -36,6 +39,21 @@ def test_what_only_looks_like_one_stays() -> None:
     innocent = [case.text for case in CASES if not case.secrets]
 
     assert [(text, redact(text)) for text in innocent if redact(text) != text] == []
+
+
+@pytest.mark.parametrize("sentence", ["We log in with {} now.", "can you add the login form to the app, with {}?"])
+def test_what_a_program_is_made_with_is_no_password(sentence: str) -> None:
+    names = [name for line in TECHNOLOGIES.splitlines() if not line.startswith("#") for name in line.split()]
+    spelled = [*names, "OAuth2.0", "PostgreSQL", "Next.js", "MySQL8", "Python3.12", "GPT-4o", "AES-256-GCM", "Laravel11", "macOS15"]
+
+    said = [sentence.format(name) for name in spelled]
+
+    assert [(text, redact(text)) for text in said if redact(text) != text] == []
+
+
+def test_a_password_may_be_made_of_such_a_name() -> None:
+    assert redact("the password is Django5") == "the password is [redacted:password]"
+    assert redact("log in as admin with Redis2024!") == "log in as admin with [redacted:password]"
 
 
 def test_a_note_about_a_secret_stays_and_the_secret_goes() -> None:

@@ -114,6 +114,7 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
             ),
             timeline.cards.find(CardQuery(text="mend the ledger", within=project)),
         ),
+        "cards.vectors": lambda: timeline.cards.vectors([first.id], "space"),
         "cards.talk": lambda: timeline.cards.talk(first.id),
         "cards.prompts_called": lambda: timeline.cards.prompts_called(first.id[:8]),
         "cards.prompt_of": lambda: timeline.cards.prompt_of(evidence_reference(provider, session, first.id)),
