@@ -159,7 +159,7 @@ _DIGIT = lazy_regex(
     rb"[0-9]|(?:one|two|three|four|five|six|seven|eight|nine|zero)[ \-](?:one|two|three|four|five|six|seven|eight|nine|zero)\b"
 )
 """A digit, in figures or spelled out behind another: a line that names a code or a key, and no password, needs one."""
-_LONG = 2_000
+LONG = 2_000
 """Bytes."""
 _CUES_OF_LONG = frozenset(word for word, kind in CUES.items() if kind in ("label", "key"))
 """Words about access that count in a long text: a file or an output is full of the others, and no person's message."""
@@ -306,7 +306,7 @@ def weight(properties: list[str]) -> float:
 def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, int, bool, str]]) -> Iterator[_Line]:
     """Yield the lines of a text that are about access, if they read like sentences."""
     cues = [_Cue(start, end, "weak" if weak else "label") for start, end, weak, _ in labels]
-    named = words.each & (CUES.keys() if len(raw) <= _LONG else _CUES_OF_LONG)
+    named = words.each & (CUES.keys() if len(raw) <= LONG else _CUES_OF_LONG)
     for word in named:
         kind = CUES[word]
         at = small.find(word)

@@ -135,3 +135,15 @@ def test_a_password_known_by_its_line_goes_wherever_the_line_is_cut() -> None:
             left.append((before, cut))
 
     assert left == []
+
+
+def test_a_part_of_a_long_text_is_compared_as_part_of_one() -> None:
+    """In a short text more words are weighed: the part behind the cut, looked at alone, would lose what the whole keeps."""
+    setting = 'variable "db_password" {\n  type = string\n  default = "summer-copper-98"\n}\n'
+    around = '"kinds":["a","b"],"ripe":true,"size":12,"at":{"x":1},"name":"pear",' * 60
+    text = f"{around}\n{setting}{around}"
+    assert "summer-copper-98" not in redact(text)
+
+    for cut in range(len(setting)):
+        last = len(setting) + len(around) - cut
+        assert "summer-copper-98" not in redact("\n[…]\n".join(ends(text, 2_400, last))), cut
