@@ -98,7 +98,7 @@ _CARDS, _COMPARED = 20, 5
 _EMBEDDED, _TALK = 2, 400
 """Conversations whose turns have no stored vectors yet: this many are compared, and so many characters of each text embedded."""
 _NEXT_TURN = 0.6
-"""Weight of a turn's vector in its conversation's, as a share of the turn's before: what opened it says most what it is about."""
+"""Weight of a turn's vector in its conversation's, as a share of the turn's before: the opening names the topic best."""
 _FAR = 0.2
 """A conversation whose cosine with the question is this much lower than the best one's is not looked at more closely."""
 _ABOUT, _SETTLED, _IS_SETTLED, _OTHERWISE = 14.0, 3.3, 0.4, -5.6

@@ -178,7 +178,7 @@ _MATTERS = (
 """The order of parts where there is little room."""
 _ROOM_FOR_OTHERS = 220
 _LITTLE = 36
-"""Characters of a line: a shorter one on the last prompt hardly says what it is about."""
+"""Characters of a line: a shorter one on the last prompt hardly names its topic."""
 _LEAST = frozenset({BriefPart.DOING, BriefPart.NEXT, BriefPart.FAILED})
 """What a brief is of no use without."""
 _PLAN_BEFORE = "asked before, a plan"
