@@ -8,7 +8,6 @@ import gc
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -99,13 +98,16 @@ def _leave() -> None:
     """End the process without taking down its modules one by one, which takes as long as importing a fifth of them.
 
     As the first function that is registered, it runs after all others and when no thread is left to wait for. Does nothing if
-    the process ends unexpectedly.
+    the process ends unexpectedly, nor if the output cannot be written, which the interpreter then reports.
     """
-    if _exit_codes:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError, AttributeError):  # closed, or none
-                stream.flush()
-        os._exit(_exit_codes[0])
+    if not _exit_codes:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):  # it is closed, or there is none
+            return
+    os._exit(_exit_codes[0])
 
 
 def _answered(words: list[str]) -> bool:

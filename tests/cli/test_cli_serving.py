@@ -75,6 +75,16 @@ def test_a_server_starts_while_its_store_is_late_says_so_and_answers_once_it_is_
     late.close()
 
 
+def test_a_store_that_fails_in_an_unforeseen_way_is_tried_again() -> None:
+    there = threading.Event()
+    late = RetryingTeamStore(
+        opening(away(), RuntimeError("a bug"), THERE), tell=lambda line: there.set() if "from now on" in line else None, first=0.01
+    )
+
+    assert there.wait(30)
+    late.close()
+
+
 def test_a_server_whose_store_is_named_wrongly_does_not_start() -> None:
     with pytest.raises(UsageError):
         RetryingTeamStore(opening(UsageError("invalid store URL")), tell=lambda line: None)

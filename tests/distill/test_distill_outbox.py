@@ -1,6 +1,7 @@
 """The outbox: answers are on disk before anyone acts on them, and no call is made that was not booked."""
 
 import sqlite3
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from kite_memory.distill.outbox import Outbox, PutOff, WaitingChunk
 from kite_memory.distill.parse_answer import from_json, to_json
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.note import Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Rejected, Topic
+from kite_memory.timeline.store import Timeline
 
 DAY = "2026-03-01"
 ROOMY = Budget(dollars=1.0, calls=100)
@@ -212,6 +214,21 @@ def test_what_cannot_be_opened_at_all_is_not_called_damaged(tmp_path: Path) -> N
         Outbox(tmp_path / "outbox.sqlite")
 
     assert raised.value.hint == f"see who owns it: ls -la {tmp_path}"
+
+
+def test_what_cannot_be_read_any_more_is_reported_as_ours(outbox: Outbox) -> None:
+    outbox._database.execute("DROP TABLE chunks")  # as where its disk is gone
+
+    with pytest.raises(StateNotWritten):
+        outbox.states()
+
+
+def test_the_folders_above_it_are_private(tmp_path: Path) -> None:
+    for path in (tmp_path / "a" / "b" / "outbox.sqlite", tmp_path / "c" / "d" / "timeline.sqlite"):
+        store = Outbox(path) if path.stem == "outbox" else Timeline(path)
+        store.close()
+
+        assert [stat.S_IMODE(folder.stat().st_mode) for folder in (path.parent, path.parent.parent)] == [0o700, 0o700]
 
 
 def test_an_outbox_that_may_only_be_read_names_its_owner_and_not_the_disk(outbox: Outbox) -> None:

@@ -117,6 +117,18 @@ def test_what_was_opened_in_two_sessions_comes_first(services: Services) -> None
     assert ids(begin(services))[0] == "nb"
 
 
+def test_a_note_that_was_indexed_again_meanwhile_lends_its_place_to_no_other(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.over(*SAME)
+    first = ids(begin(services))
+    for session in ("yesterday", "today"):
+        services.recall.opened(session, ["nb"])
+    monkeypatch.setattr(services.recall._index, "numbers", lambda names: [10_000] if names else [])
+
+    assert ids(begin(services, session="two")) == first
+
+
 def test_what_five_sessions_were_reported_and_no_one_opened_rests(services: Services) -> None:
     services.over(SAME[0])
     for each in range(5):

@@ -1,3 +1,4 @@
+import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -5,6 +6,7 @@ import pytest
 
 from kite_memory.recall import gate
 from kite_memory.recall.gate import FEATURES, LEAST, Gate, JudgedCandidate, LoggedVerdict, personal
+from tests.recall.services import Services
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 FIGURES = tuple(0.5 if name == "score" else 0.0 for name in FEATURES)
@@ -54,3 +56,20 @@ def test_nothing_helping_overrules_a_note_that_would(shipped: Gate) -> None:
     nothing = [replace(ruling(1.0), anything=0.0)] * LEAST
 
     assert personal(doubtful, nothing).bias < doubtful.bias
+
+
+def test_a_gate_that_could_not_be_refitted_is_with_the_next_refresh(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[datetime] = []
+
+    def since(start: datetime) -> tuple[LoggedVerdict, ...]:
+        asked.append(start)
+        if len(asked) == 1:
+            raise sqlite3.OperationalError("database is locked")
+        return ()
+
+    monkeypatch.setattr(services.recall.memory.verdicts, "since", since)
+
+    for _ in range(3):
+        services.over()
+
+    assert len(asked) == 2

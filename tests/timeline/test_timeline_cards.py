@@ -90,6 +90,13 @@ def test_a_turn_is_found_by_its_prompt_and_by_the_answer_that_closes_it(timeline
     assert found(timeline, "zeppelin") == []
 
 
+def test_an_agent_is_asked_for_by_its_whole_name(timeline: Timeline) -> None:
+    talked(timeline, "a", *SLUICE)
+
+    assert found(timeline, "sluice", provider="claude-code") == [SLUICE[0]]
+    assert found(timeline, "sluice", provider="claude") == []
+
+
 def test_what_no_one_answered_is_a_card_only_as_a_sessions_last_word(timeline: Timeline) -> None:
     talked(timeline, "a", *SLUICE, "Plane it in autumn from now on.")
     talked(timeline, "b", *PUMP, "Thanks!")

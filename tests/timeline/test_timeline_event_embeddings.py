@@ -102,6 +102,15 @@ def keep(timeline: Timeline, *events: Event, amends: bool = False) -> None:
 FLOOD = event_of(3, EventType.DECISION, "We raise the bank by a hand's breadth, and open the sluice before it rains.")
 
 
+def test_an_event_whose_session_is_forgotten_meanwhile_is_left_out(timeline: Timeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(timeline, FLOOD)
+    assert [hit.event for hit in timeline.search.find(EventQuery(text="bank"))] == [FLOOD]
+
+    monkeypatch.setattr(timeline.sessions, "get", lambda provider, session: None)
+
+    assert timeline.search.find(EventQuery(text="bank")) == ()
+
+
 def test_what_means_the_same_is_found_without_a_common_word(
     timeline: Timeline, clock: Clock, meaning: ConversationEmbedder
 ) -> None:
