@@ -268,7 +268,7 @@ ONE_BY_ONE: dict[str, Laid] = {
 TOGETHER: dict[str, Laid] = {"aider": aider, "opencode": opencode, "cursor": cursor, "kilo-code": kilo, "goose": goose}
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=[pytest.mark.moonshot, pytest.mark.timeout(7_200)])])
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=[pytest.mark.moonshot, pytest.mark.timeout(7_200)])])
 def test_every_agent_with_very_many_sessions_each(tmp_path: Path, count: int) -> None:
     for provider, lay in ONE_BY_ONE.items():
         for number in range(count):
