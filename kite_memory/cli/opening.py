@@ -105,7 +105,7 @@ def _leave() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError, AttributeError):  # it is closed, or there is none
+        except (OSError, ValueError, AttributeError):  # closed, or missing
             return
     os._exit(_exit_codes[0])
 
