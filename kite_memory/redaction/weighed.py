@@ -150,9 +150,11 @@ _ABOUT_HASHES = lazy_regex(
 )
 _IN_NAMES = frozenset((*(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz0123456789_="), b"./"))
 """Beside one of these, a word is a part of a name."""
-_IMPORTS = lazy_regex(
-    rb"[ \t]{0,40}(?:from [\w.]{1,120} import |import [\w.{*\"' ]|export |#include|package [\w.]{1,80};?$|using [\w.]{1,80};)"
+_STATEMENT = lazy_regex(
+    rb"[ \t]{0,40}(?:from [\w.]{1,120} import |import [\w.{*\"' ]|export |#include|package [\w.]{1,80};?$|using [\w.]{1,80};"
+    rb"|[\w.]{1,80}(?:, [\w.]{1,80}){0,3} :?= [\w.]{1,120}\()"
 )
+"""A line of code: an import, or what a call returned. Its names are no sentence."""
 _TELLING = lazy_regex(rb"[A-Za-z][\-._]?[0-9!#$%^&*+~]|[0-9!#$%^&*+~][\-._]?[A-Za-z]")
 """A word that is hardly one of a language: a line that only speaks of access needs one, or most lines of a log would be weighed."""
 _DIGIT = lazy_regex(
@@ -331,7 +333,7 @@ def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, in
             or _TELLING.search(line)
             or (kinds != _ACCESS and (_DIGIT.search(line) or not _SPEECH.isdisjoint(small[begin:end].split())))
         )
-        if telling and not _IMPORTS.match(line) and len(line.translate(None, _NOT_CODE)) <= _MOST_CODE and b" " in line:
+        if telling and not _STATEMENT.match(line) and len(line.translate(None, _NOT_CODE)) <= _MOST_CODE and b" " in line:
             language = next((name for start, _, _, name in labels if name and begin <= start < end), "")
             yield _Line(begin, end, tuple(here), language)
         at = last
