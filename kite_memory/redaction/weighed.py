@@ -151,10 +151,11 @@ _ABOUT_HASHES = lazy_regex(
 _IN_NAMES = frozenset((*(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz0123456789_="), b"./"))
 """Beside one of these, a word is a part of a name."""
 _STATEMENT = lazy_regex(
-    rb"[ \t]{0,40}(?:from [\w.]{1,120} import |import [\w.{*\"' ]|export |#include|package [\w.]{1,80};?$|using [\w.]{1,80};"
+    rb"[ \t+\-]{0,40}(?:type \w{1,80} (?:struct|interface|func)\b"
+    rb"|from [\w.]{1,120} import |import [\w.{*\"' ]|export |#include|package [\w.]{1,80};?$|using [\w.]{1,80};"
     rb"|[\w.]{1,80}(?:, [\w.]{1,80}){0,3} :?= [\w.]{1,120}\()"
 )
-"""A line of code: an import, or what a call returned. Its names are no sentence."""
+"""A line of code: an import, a type, or what a call returned. Its names are no sentence."""
 _TELLING = lazy_regex(rb"[A-Za-z][\-._]?[0-9!#$%^&*+~]|[0-9!#$%^&*+~][\-._]?[A-Za-z]")
 """A word that is hardly one of a language: a line that only speaks of access needs one, or most lines of a log would be weighed."""
 _DIGIT = lazy_regex(

@@ -202,6 +202,7 @@ def test_a_wallets_phrase_needs_no_quotes() -> None:
 
 NO_PASSWORDS = [
     "\t\tenc := packfile.NewEncoder(pw, store, useRefDeltas)",
+    "+// PromptAttribution is kept for each prompt, see the secrets branch.\n+type PromptAttribution struct {",
     "which database should we use for the job queue, PostgreSQL or SQLite?",
     "I think we want ClickHouse for the events, and the login server stays on MariaDB",
     "Your password is about to expire; change it before Monday to keep access.",
