@@ -327,6 +327,11 @@ class Note:
         """Return whether it has expired. An expired note is ignored everywhere; only its file remains for its owner."""
         return self.expires is not None and self.expires <= now
 
+    def holds_in(self, *, branch: str, session: str) -> bool:
+        """Return whether it applies to work on this branch in this session. On an unknown branch, notes of all branches do."""
+        of_branch = not self.branch or not branch or self.branch == branch
+        return of_branch and (self.scope is not Scope.SESSION or self.session == session)
+
 
 class Entry(NamedTuple):
     """A note's file as listed in the vault, without its content. A plain tuple, since a listing makes one for every note."""
