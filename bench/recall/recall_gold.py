@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from kite_memory.app.agreement import said_about
+from kite_memory.app.note_indexer import said_about
 from kite_memory.app.searching import TimelineConversations
 from kite_memory.model.event import (
     Cursor,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from kite_memory.app.agreement import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.outbox import Outbox

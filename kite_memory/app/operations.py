@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, get_args, get_origin
 
-from kite_memory.app.agreement import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView, explained_json, note_json, pointer_json, quote_json
 from kite_memory.app.review import NoteChanged
 from kite_memory.app.searching import hit_json, known_project

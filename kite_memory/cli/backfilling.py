@@ -47,8 +47,8 @@ from kite_memory.text.display import counted
 from kite_memory.wiring.launch import link_commands
 
 if TYPE_CHECKING:
-    from kite_memory.app.backlog import Bill
     from kite_memory.app.survey import PassedOver
+    from kite_memory.distill.model_extractor import Bill
     from kite_memory.wiring.services import Services
 
 _SECONDS = 0.4
@@ -405,7 +405,7 @@ def _print_cost(services: "Services", found: Unread, passed_over: "Sequence[Pass
 
 def bill_of(services: "Services", found: Unread, passed_over: "Sequence[PassedOver]" = ()) -> "Bill":
     """Return the cost of notes for everything without any, for the model that would be asked."""
-    from kite_memory.app.backlog import backlog
+    from kite_memory.app.survey import backlog
     from kite_memory.wiring.models import chunk_policy, tariff_of
 
     policy = chunk_policy(services.config, costs=True)

@@ -249,10 +249,10 @@ def verify(
     """
     import sqlite3
 
-    from kite_memory.app.agreement import Verifier, damaged_databases, unlike_their_seals
+    from kite_memory.cli.examining import Verifier, damaged_databases, unlike_their_checksums
 
     state = configuration.load().state
-    found = unlike_their_seals(state)
+    found = unlike_their_checksums(state)
     try:
         with services() as here:
             if accept_missing:
@@ -345,7 +345,7 @@ def _is_whole() -> bool:
 
 
 def _must_have_notes(here: "Services") -> None:
-    from kite_memory.app.agreement import BRING_BACK
+    from kite_memory.cli.examining import BRING_BACK
 
     if not here.has_a_vault:
         raise VaultMissing(f"there is no vault at {here.config.vault}", hint="`kmem up` makes one")

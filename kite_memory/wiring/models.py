@@ -26,7 +26,6 @@ from kite_memory.recall.multilingual_embedder import MultilingualEmbedder
 from kite_memory.wiring.launch import multilingual_command, voyage_command
 
 if TYPE_CHECKING:
-    from kite_memory.app.backlog import Tariff
     from kite_memory.app.trace import Requests, Tracer
     from kite_memory.distill.answering import Answerer, Polisher
     from kite_memory.distill.anthropic_api import ModelFacts
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
         SendingBatches,
         Usage,
     )
+    from kite_memory.distill.model_extractor import Tariff
     from kite_memory.distill.offline import OfflineExtractor
     from kite_memory.distill.outbox import Outbox
     from kite_memory.distill.saving import SaveChecker
@@ -412,8 +412,8 @@ def _facts_of(config: Config) -> "ModelFacts":
 
 def tariff_of(config: Config) -> "Tariff":
     """Return what is known beforehand of the cost of any extraction call."""
-    from kite_memory.app.backlog import Tariff
     from kite_memory.distill.extractor import load_prompt
+    from kite_memory.distill.model_extractor import Tariff
 
     prompt, facts = load_prompt(prompt_folders(config)), _facts_of(config)
     fixed = round((len(prompt.system) + len(json.dumps(prompt.schema))) / facts.chars)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kite_memory.app.agent_hooks import HookHandler, Judging
-from kite_memory.app.agreement import NoteIndexer
 from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation, commit, use_of_notes, worked_on
 from kite_memory.app.forgetting import Forgetting, NoteForgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.kept_answers import drop_answers
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView
 from kite_memory.app.operations import (
     NoteChanges,
