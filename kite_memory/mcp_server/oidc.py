@@ -127,7 +127,7 @@ class IssuerKeys:
         if not isinstance(metadata, dict) or metadata.get("issuer") != self._issuer:
             raise IssuerUnavailable("its metadata names another issuer")
         address = metadata.get("jwks_uri")
-        if not isinstance(address, str) or not is_private_address(address):
+        if not isinstance(address, str) or not is_https_or_local(address):
             raise IssuerUnavailable("its metadata names no https address for the keys")
         answer = self._fetch(address)
         listed = answer.get("keys") if isinstance(answer, dict) else None
@@ -224,7 +224,7 @@ def _projects(claim: object) -> frozenset[str]:
     return frozenset(word for word in words_of(claim)[:_MOST_PROJECTS] if word and word.isprintable())
 
 
-def is_private_address(address: str) -> bool:
+def is_https_or_local(address: str) -> bool:
     """Return whether what comes from the address cannot be changed on the way: it is https, or on this machine."""
     try:
         parts = urlsplit(address)
@@ -241,7 +241,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 def fetched(address: str) -> Any:
     """Return the JSON at the address, without following redirects. Raises `IssuerUnavailable`."""
     opener = urllib.request.build_opener(_NoRedirects)
-    request = urllib.request.Request(address, headers={"accept": "application/json"})  # noqa: S310 - `is_private_address`
+    request = urllib.request.Request(address, headers={"accept": "application/json"})  # noqa: S310 - `is_https_or_local`
     try:
         with opener.open(request, timeout=_FETCH_SECONDS) as answer:
             body = answer.read(_LONGEST_ANSWER + 1)
