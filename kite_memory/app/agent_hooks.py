@@ -123,14 +123,14 @@ class Judging:
     patience: float = PATIENCE
 
 
-K = TypeVar("K")
-V = TypeVar("V")
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
-class _Latest(OrderedDict[K, V]):
+class _Latest(OrderedDict[_Key, _Value]):
     """What was noted last, of as many sessions as may be at work: noting more drops what was noted longest ago."""
 
-    def __setitem__(self, key: K, value: V) -> None:
+    def __setitem__(self, key: _Key, value: _Value) -> None:
         super().__setitem__(key, value)
         self.move_to_end(key)
         if len(self) > _MOST_TURNS:

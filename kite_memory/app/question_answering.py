@@ -1,7 +1,6 @@
-"""Questions about the past, and all operations that read it.
+"""Answers to questions about the past, from notes, conversations and events, by a model or without one.
 
-Evidence for an answer is searched for and returned in the shape of the contract here; the work is done by pure functions of
-`note_tools`.
+The functions of the first part are pure: what counts as evidence, and which of its sentences answer.
 """
 
 import math
