@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from hashlib import blake2b
 from time import monotonic
@@ -28,6 +28,7 @@ from kite_memory.recall.rendering import estimated_tokens, likely_tokens, plain_
 from kite_memory.recall.select import Delivery, Prompt, bounded, why_needless
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends
+from kite_memory.system import utc_now
 from kite_memory.team.search import TeamQuery, TeamRecall
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
@@ -92,10 +93,6 @@ _ACTS = frozenset(
 """Tools that change something. Tools that only read get no notes."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 LeftToDo = Callable[[str, str], Sequence[str]]
 """Function from a project, or a session of it, to its unfinished work, one line for each item."""
 
@@ -153,7 +150,7 @@ class HookHandler:
         left_to_do: LeftToDo = _nothing_left,
         capture: Capture = _capture_nothing,
         team: TeamRecall | None = None,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = utc_now,
         monotonic_clock: Callable[[], float] = monotonic,
     ) -> None:
         self._recall = recall

@@ -4,7 +4,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from kite_memory.app.note_indexer import NoteIndexer
@@ -15,6 +15,7 @@ from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import Query
+from kite_memory.system import utc_now
 from kite_memory.timeline.rows import StoredEvents
 from kite_memory.vault import Vault, consolidation, lifecycle, review_page
 from kite_memory.vault.ledger import KnownFile, link_key
@@ -71,7 +72,7 @@ class Review:
         events: StoredEvents,
         dividing: Dividing,
         used: Callable[[], Callable[[Note], NoteUse]] = lambda: lambda note: NoteUse(),
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._used = used
         self._clock = clock

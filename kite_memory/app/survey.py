@@ -30,6 +30,7 @@ READ_BUDGET = 4 << 20
 """Limit of transcript bytes in memory at once."""
 _LOOKED_AT = 48_000_000
 """Bytes of transcripts read for an estimate. Of more, only every second, third, … transcript is read."""
+_LIMIT_CHARS = 60_000
 _AT_ONCE = 500
 """Transcripts or sessions that are looked up together, to avoid a list of a hundred thousand."""
 
@@ -189,7 +190,6 @@ def backlog(
     timeline: "Timeline",
     outbox: "Outbox",
     policy: "ChunkPolicy",
-    limit_chars: int = 60_000,
 ) -> "Backlog":
     """Estimate the backlog from unread transcripts, waiting chunks and events in no chunk. Nothing that is read is stored."""
     from kite_memory.distill.condense import condense  # none of these is needed for a survey
@@ -199,7 +199,7 @@ def backlog(
     by_size = sorted(unread, key=lambda each: (each[2], str(each[1])))
 
     def length(chunk: Chunk) -> int:
-        return len(condense(chunk, limit_chars=limit_chars).text)
+        return len(condense(chunk, limit_chars=_LIMIT_CHARS).text)
 
     sampled = (each for source, path, _ in by_size[step // 2 :: step] for each in _read(source, path, timeline.files))
     lengths = [length(chunk) for session, events in sampled for chunk in _chunks(session, events, policy)]

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from kite_memory import config
 from kite_memory.config import Config
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError
+from kite_memory.system import utc_now
 
 if TYPE_CHECKING:
     from kite_memory.distill.answering import Answerer
@@ -83,10 +83,6 @@ def _properties(op: str) -> _Operation:
     return _OPERATIONS.get(op, _OTHER)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class _Behind(Exception):
     """Links of the vault must be mended first, which takes all services."""
 
@@ -130,7 +126,7 @@ def _note_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..
     from kite_memory.vault import Vault
 
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
-    return NoteView(vault=vault, clock=_now).operations()
+    return NoteView(vault=vault, clock=utc_now).operations()
 
 
 def _page_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
@@ -138,7 +134,7 @@ def _page_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..
     from kite_memory.vault import Vault
 
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
-    return VaultPages(vault=vault, clock=_now).operations()
+    return VaultPages(vault=vault, clock=utc_now).operations()
 
 
 def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
@@ -163,7 +159,7 @@ def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, C
         with working("indexing") as progress:
             index.refresh(vault.notes, evidence=partial(said_about, timeline.events), progress=progress)
     _make_cards(timeline)
-    recall, meaning = IndexedNotes(index=index, clock=_now), meaning_of(embedder)
+    recall, meaning = IndexedNotes(index=index, clock=utc_now), meaning_of(embedder)
     if op == "ask":
         from kite_memory.app.question_answering import QuestionAnswering
         from kite_memory.protected import protected_literals
@@ -175,7 +171,7 @@ def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, C
             notes=vault.notes,
             recall=recall,
             answerer=partial(_answerer, config, keys, opened),
-            clock=_now,
+            clock=utc_now,
             meaning=meaning,
         )
         return asking.operations()
@@ -187,8 +183,8 @@ def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, C
         known=vault.known,
         recall=recall,
         meaning=meaning,
-        note_view=NoteView(vault=vault, clock=_now),
-        clock=_now,
+        note_view=NoteView(vault=vault, clock=utc_now),
+        clock=utc_now,
     )
     return {"search": searching.search}
 
@@ -221,8 +217,8 @@ def _prompt_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[
 
         return LocalConversations(vault=vault, folder=config.state / "conversations", index_notes=bool).evidence(reference)
 
-    view = NoteView(vault=vault, clock=_now)
-    return ShownNotes(timeline=timeline, known=vault.known, memory=memory, note_view=view, saved=saved, clock=_now).operations()
+    view = NoteView(vault=vault, clock=utc_now)
+    return ShownNotes(timeline=timeline, known=vault.known, memory=memory, note_view=view, saved=saved, clock=utc_now).operations()
 
 
 def _changes_read(vault: "Vault") -> bool:
@@ -257,7 +253,7 @@ def keep_answer(config: Config, name: str, answer: Any, until: float) -> None:
     """Keep an answer for the case that nothing has changed when it is asked for again. All databases must be closed."""
     from kite_memory.app.kept_answers import KeptAnswer, inputs_digest
 
-    found = inputs_digest(config, _now(), keys=keys_at_hand(config))
+    found = inputs_digest(config, utc_now(), keys=keys_at_hand(config))
     with suppress(OSError):  # it is only quicker with it
         KeptAnswer(found=found, answer=answer, until=until).keep(config.state, name)
 
@@ -272,7 +268,7 @@ def kept_status(config: Config) -> dict[str, Any] | None:
     from kite_memory.timeline.summaries import Sessions
     from kite_memory.wiring import sources_of
 
-    status = kept_answer(config, "status", _now(), keys=keys_at_hand(config))
+    status = kept_answer(config, "status", utc_now(), keys=keys_at_hand(config))
     if status is None:
         return None
     with closing(TimelineDatabase(config.state / "timeline.sqlite")) as database:
@@ -315,7 +311,7 @@ def _new_status(config: Config) -> tuple[dict[str, Any], float]:
     with ExitStack() as opened:
         timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
         outbox = opened.enter_context(closing(Outbox(config.state / "outbox.sqlite")))
-        vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite", clock=_now))
+        vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite", clock=utc_now))
         index = opened.enter_context(closing(Index(config.state / "index", embedder=embedder, beside=beside, former=former)))
         report = StatusReport(
             survey=TranscriptSurvey(
@@ -336,9 +332,9 @@ def _new_status(config: Config) -> tuple[dict[str, Any], float]:
                 idle=partial(Idle, until=None, reason=""),
             ),
             daemon=partial(absent, config.state),
-            clock=_now,
+            clock=utc_now,
         )
-        return report.status(), index.columns().next_expiry(_now().timestamp())
+        return report.status(), index.columns().next_expiry(utc_now().timestamp())
 
 
 _BRIDGE_PATIENCE = 60.0

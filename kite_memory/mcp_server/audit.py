@@ -5,10 +5,11 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from kite_memory import __version__
+from kite_memory.system import utc_now
 from kite_memory.system.private_files import make_private_folder
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -72,9 +73,7 @@ class Audit:
     written are counted in the next one that is.
     """
 
-    def __init__(
-        self, file: Path, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC), longest: int = _LONGEST_FILE
-    ) -> None:
+    def __init__(self, file: Path, *, clock: Callable[[], datetime] = utc_now, longest: int = _LONGEST_FILE) -> None:
         make_private_folder(file.parent)
         self._file = file
         self._clock = clock

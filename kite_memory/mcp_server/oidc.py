@@ -60,7 +60,7 @@ Fetch = Callable[[str], Any]
 class IssuerKeys:
     """The issuer's public keys by id, fetched when first needed. Thread-safe.
 
-    They are fetched again after an hour and for an unknown id, but never twice within ``pause`` seconds, whether or not that
+    They are fetched again after an hour and for an unknown id, but never twice within thirty seconds, whether or not that
     succeeded. If the issuer does not answer, the keys known so far stay valid. With known keys, no request waits for a fetch that
     another thread has begun.
     """
@@ -70,12 +70,10 @@ class IssuerKeys:
         issuer: str,
         *,
         fetch: "Fetch | None" = None,
-        pause: float = _BETWEEN_FETCHES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._issuer = issuer
         self._fetch = fetch or fetched
-        self._pause = pause
         self._clock = clock
         self._fetching = threading.Lock()
         self._keys: Mapping[str, dict[str, Any]] = {}
@@ -110,7 +108,7 @@ class IssuerKeys:
             return
         try:
             now = self._clock()
-            if now < self._tried + self._pause or (id in self._keys and now < self._fresh_until):
+            if now < self._tried + _BETWEEN_FETCHES or (id in self._keys and now < self._fresh_until):
                 return
             self._tried = now
             try:

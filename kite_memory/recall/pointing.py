@@ -192,9 +192,9 @@ def pointers(
     return tuple(replace(each, again=each.id in listed) for each in likely)
 
 
-def least_of_conversations(listed: Mapping[str, float], thresholds: PointerThresholds = POINTER_THRESHOLDS) -> float:
+def least_of_conversations(listed: Mapping[str, float]) -> float:
     """Return the least probability of a conversation that this session is pointed at."""
-    return thresholds.talk * _risen(listed, thresholds)
+    return POINTER_THRESHOLDS.talk * _risen(listed, POINTER_THRESHOLDS)
 
 
 def conversations(

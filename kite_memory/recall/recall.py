@@ -4,7 +4,7 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 
 import numpy as np
@@ -35,6 +35,7 @@ from kite_memory.recall.select import (
 from kite_memory.recall.session_memory import TEAMS, Occasion, SessionMemory, ShownNote
 from kite_memory.recall.tool_advice import ToolAdvice
 from kite_memory.recall.uptake import Moment
+from kite_memory.system import utc_now
 from kite_memory.text.shell import Action
 
 _ANYTHING = 0.50
@@ -48,10 +49,6 @@ _STRANGE = 0.20
 _LIST_TOKENS = 300
 _POINTER_TOKENS, _FIRST_POINTER_TOKENS = 130, 300
 _LEARNED_FROM = timedelta(days=180)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _go_on() -> bool:
@@ -77,7 +74,7 @@ class Recall:
         requirement: Requirement | None = None,
         notes_per_prompt: int = 2,
         tokens_per_prompt: int = 1600,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = utc_now,
         fixes: Fixes | None = None,
         cards: ConversationLookup | None = None,
         commands: Commands = nothing_run,

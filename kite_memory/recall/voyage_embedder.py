@@ -20,7 +20,7 @@ _CHARACTERS_PER_TEXT = 16_000
 
 
 class VoyageEmbedder:
-    """Embedder of Voyage AI. ``dim`` is needed only for a model with an unusual dimension.
+    """Embedder of Voyage AI.
 
     ``base_url`` is everything before ``/embeddings``, as the package takes it. Nothing is retried: the next refresh of the index
     tries again.
@@ -28,11 +28,11 @@ class VoyageEmbedder:
     The threshold is a cautious guess: Voyage's cosines could not be fitted without its service.
     """
 
-    def __init__(self, key: str, *, model: str = "voyage-3-lite", base_url: str = "", dim: int = 0, timeout: float = 20.0) -> None:
+    def __init__(self, key: str, *, model: str = "voyage-3-lite", base_url: str = "", timeout: float = 20.0) -> None:
         self._key = key
         self._model = model
         self._base_url = base_url.rstrip("/")
-        self._dim = dim or _DIMENSIONS.get(model, _USUAL_DIMENSION)
+        self._dim = _DIMENSIONS.get(model, _USUAL_DIMENSION)
         self._timeout = timeout
         self._client: Any = None
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from kite_memory.recall.catalogue import VisibleNotes
 from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
+from kite_memory.system import utc_now
 from kite_memory.text.quoting import mended
 from kite_memory.tools.argument_parsing import body_of, fits, is_pattern, literal_prefix, value_of
 from kite_memory.tools.local_state import LocalState, Reads
@@ -67,10 +68,6 @@ class IndexNotes(Protocol):
         ...
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
     """A memory to be written under a key, and who writes it."""
@@ -98,7 +95,7 @@ class LocalStore:
         index_notes: IndexNotes,
         let_go: Callable[[Note], None] = lambda note: None,
         forgotten: Callable[[Note], None] = lambda note: None,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         """Create the store.
 

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from kite_memory.model.hit import Hit
 from kite_memory.model.note import Chunk, Fact, Note, NoteKind, Record, Scope
 from kite_memory.recall.prose import name
 from kite_memory.recall.rendering import estimated_tokens, plain, plain_line, quoted, shortened
+from kite_memory.system import utc_now
 from kite_memory.tools import argument_parsing, conversation_tools, local_state, memory_tools, note_view
 from kite_memory.tools.arguments import (
     A_SESSION,
@@ -74,12 +75,8 @@ class SessionUnknown(NotFound):
     """There is no such session, or none that the grant sees."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def tools(
-    store: Store, local: LocalContext, *, gate: QualityGate, age: Age, clock: Callable[[], datetime] = _now
+    store: Store, local: LocalContext, *, gate: QualityGate, age: Age, clock: Callable[[], datetime] = utc_now
 ) -> Mapping[str, Tool]:
     return {
         "search_notes": partial(_search, store, local, age, clock),
@@ -434,14 +431,12 @@ class SavingChecks(conversation_tools.QualityGate, Protocol):
     def decompose(self, chunk: Chunk) -> tuple[Record, str]: ...
 
 
-def all_tools(
-    store: Store, local: LocalContext, *, saving: SavingChecks, age: Age, clock: Callable[[], datetime] = _now
-) -> dict[str, Tool]:
+def all_tools(store: Store, local: LocalContext, *, saving: SavingChecks, age: Age) -> dict[str, Tool]:
     """Return all tools. ``age`` parses an age or a date as people write it."""
     return {
-        **conversation_tools.tools(store, local, gate=saving, decompose=saving.decompose, clock=clock),
-        **memory_tools.memory_tools(store, local, clock=clock),
-        **local_state.tools(store, local, clock=clock),
-        **memory_tools.resume_tools(store, local, clock=clock),
-        **tools(store, local, gate=saving, age=age, clock=clock),
+        **conversation_tools.tools(store, local, gate=saving, decompose=saving.decompose),
+        **memory_tools.memory_tools(store, local),
+        **local_state.tools(store, local),
+        **memory_tools.resume_tools(store, local),
+        **tools(store, local, gate=saving, age=age),
     }

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from kite_memory.recall.embedder import Embedder, SendingEmbedder, Space, Vector
 from kite_memory.recall.embedder import Purpose as EmbeddingPurpose
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.multilingual_embedder import MultilingualEmbedder
+from kite_memory.system import utc_now
 from kite_memory.wiring.launch import multilingual_command, voyage_command
 
 if TYPE_CHECKING:
@@ -483,5 +483,5 @@ def requests_of(services: "Services", tracer: "Tracer") -> "Iterator[Requests]":
             vault=services.vault,
             recall=services.recall,
             remembered=services.pipeline.remembered,
-            clock=lambda: datetime.now(UTC),
+            clock=utc_now,
         )

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,7 @@ from kite_memory.recall.select import Requirement
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction.cleaning import protect
 from kite_memory.sources import Source
+from kite_memory.system import utc_now
 from kite_memory.system.sqlite import seal
 from kite_memory.text.display import age
 from kite_memory.timeline.conversations import ConversationEmbedder
@@ -87,10 +88,6 @@ if TYPE_CHECKING:
     from kite_memory.distill.answering import Polisher
 
 log = logging.getLogger("kite_memory")
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +131,7 @@ def open_services(
     *,
     running: Callable[[], dict[str, Any]] | None = None,
     idle: Callable[[], Idle] | None = None,
-    clock: Callable[[], datetime] = _now,
+    clock: Callable[[], datetime] = utc_now,
 ) -> Iterator[Services]:
     """Open and connect everything, and close it again. The ``clock`` is that of all that is written and forgotten.
 
@@ -518,5 +515,5 @@ def tracer_of(services: Services) -> Tracer:
         vault=services.vault,
         recall=services.recall,
         pipeline=services.pipeline,
-        clock=lambda: datetime.now(UTC),
+        clock=utc_now,
     )

@@ -147,6 +147,7 @@ def _store_password(config: Config) -> str:
 
 
 _HEALTH_SECONDS = 1.0
+_LONGEST_PAUSE = 10.0
 
 
 class Served(Protocol):
@@ -162,17 +163,14 @@ class Served(Protocol):
 
 
 class RetryingTeamStore:
-    """A team's store that may start later: opened again until it answers, at most ``longest`` seconds apart.
+    """A team's store that may start later: opened again until it answers, at most ten seconds apart.
 
     Raises what ``open`` raises at first, unless the store merely does not answer: waiting does not correct a wrong URL.
     """
 
-    def __init__(
-        self, open: Callable[[], "TeamBridge"], *, tell: Callable[[str], None], first: float = 0.5, longest: float = 10.0
-    ) -> None:
+    def __init__(self, open: Callable[[], "TeamBridge"], *, tell: Callable[[str], None], first: float = 0.5) -> None:
         self._open = open
         self._tell = tell
-        self._longest = longest
         self._stop = threading.Event()
         self._reason = ""
         self._checking = threading.Lock()
@@ -220,7 +218,7 @@ class RetryingTeamStore:
 
     def _try_again(self, pause: float) -> None:
         while not self._stop.wait(pause):
-            pause = min(2 * pause, self._longest)
+            pause = min(2 * pause, _LONGEST_PAUSE)
             try:
                 self._bridge = self._open()
             except KiteError as error:
