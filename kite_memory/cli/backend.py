@@ -154,7 +154,7 @@ def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, C
     )
     if _changes_read(vault) and not index.is_in_step(vault.notes):
         from kite_memory.app.note_indexer import said_about
-        from kite_memory.cli.backfilling import working
+        from kite_memory.cli.console import working
 
         with working("indexing") as progress:
             index.refresh(vault.notes, evidence=partial(said_about, timeline.events), progress=progress)
@@ -475,7 +475,7 @@ def _make_cards(timeline: "Timeline") -> None:
 
 def catch_up(here: "Services") -> None:
     """Update the index with the user's changes to the vault."""
-    from kite_memory.cli.backfilling import working
+    from kite_memory.cli.console import working
 
     if not here.has_a_vault:
         return

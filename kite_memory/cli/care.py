@@ -302,7 +302,8 @@ def rebuild(
 
     Example: kmem rebuild
     """
-    from kite_memory.cli.backfilling import read_events, unread, working
+    from kite_memory.cli.backfilling import read_events, unread
+    from kite_memory.cli.console import working
 
     settings = configuration.load()
     database = settings.state / "timeline.sqlite"

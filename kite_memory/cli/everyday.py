@@ -297,7 +297,7 @@ def up(
 
     Example: kmem up --since 30d
     """
-    from kite_memory.cli.backfilling import choose_model, hook_agents, link_kmem
+    from kite_memory.cli.first_run import choose_model, hook_agents, link_kmem
 
     settings = configuration.load()
     start_at = age(since, datetime.now(UTC))
@@ -358,7 +358,7 @@ def _laid_out(here: "Services") -> bool:
 
 def _read_and_summarise(here: "Services", since: datetime | None, *, shows: bool) -> str:
     """Read what is there, and return a summary of the notes if they are the first, and ``shows``."""
-    from kite_memory.cli.backfilling import first_summary
+    from kite_memory.cli.first_run import first_summary
 
     return f"\n\n{first_summary(here)}" if _read_what_is_there(here, since) and shows else ""
 

@@ -72,7 +72,7 @@ def repair() -> None:
     """Put `kmem` on the PATH if it is not there, and correct the hooks of agents that start a program which is gone."""
     from kite_memory.agents.settings_edit import Edit, read_settings
     from kite_memory.cli import setup
-    from kite_memory.cli.backfilling import link_kmem
+    from kite_memory.cli.first_run import link_kmem
 
     link_kmem()
     settings = config.load()

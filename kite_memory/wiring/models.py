@@ -18,7 +18,7 @@ from kite_memory.config import EMBEDDERS, EXTRACTORS, Config
 from kite_memory.errors import ConfigInvalid
 from kite_memory.keys import Keys, keys_beside
 from kite_memory.paths import asset_folder
-from kite_memory.recall.embedder import Embedder, SendingEmbedder, Space, Vectors
+from kite_memory.recall.embedder import Embedder, SendingEmbedder, Space, Vectors, VoyageEmbedder
 from kite_memory.recall.embedder import Purpose as EmbeddingPurpose
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.multilingual_embedder import MultilingualEmbedder
@@ -339,8 +339,6 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
         if config.embedder.name == "voyage":
             raise ConfigInvalid("the embedder `voyage` needs a package that is not installed", hint=f"`{command}`")
         return None
-    from kite_memory.recall.voyage_embedder import VoyageEmbedder
-
     base_url = config.embedder.voyage_base_url or os.environ.get("VOYAGE_BASE_URL", "")
     return RedactingEmbedder(VoyageEmbedder(key.value, model=config.embedder.voyage_model, base_url=base_url))
 
