@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kite_memory import __version__
-from kite_memory.agents.claude_code import BY_NAME, plan_install
+from kite_memory.agents.claude_code import plan_install
 from kite_memory.agents.mcp_entry import NAME
 from kite_memory.agents.registry import CODEX_HOOKS, GEMINI_HOOKS, OPENCODE_FILE, opencode_plugin
 from kite_memory.agents.settings_edit import Edit, Plan
 from kite_memory.paths import asset_folder
 
+BY_NAME = 'PATH="$PATH:$HOME/.local/bin" kmem-hook'
+"""Shell line that finds the client by its name: on the PATH, or where `uv`, `pipx` and `kmem up` put it."""
 _DESCRIPTION = "Local long-term memory: what was decided and found out in earlier sessions, given to the agent when it helps."
 _AUTHOR = {"name": "Kite Memory"}
 _START = 'PATH="$PATH:$HOME/.local/bin" exec kmem mcp'

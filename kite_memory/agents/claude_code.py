@@ -29,9 +29,6 @@ from kite_memory.errors import KiteError
 _AWKWARD_ON_WINDOWS = re.compile(r"[\"%!$`^&|<>\r\n]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 
-BY_NAME = 'PATH="$PATH:$HOME/.local/bin" kmem-hook'
-"""Shell line that finds the client by its name: on the PATH, or where `uv`, `pipx` and `kmem up` put it."""
-
 
 def fast_command(client: Path | None = None) -> str:
     """Return one line for the agent's shell: the interpreter itself, isolated and without site packages, on the client's file.

@@ -355,14 +355,9 @@ class SimilarNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Existing notes near a note.
-
-    ``near`` is sorted, likeliest first. ``rarity`` is the weight of each word of all these notes, in lower case; a word missing
-    from it has no weight.
-    """
+    """Existing notes near a note, likeliest first."""
 
     near: tuple[SimilarNote, ...] = ()
-    rarity: Mapping[str, float] | None = None
 
 
 Surround = Callable[[Note], Surroundings]

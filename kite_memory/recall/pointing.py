@@ -263,8 +263,7 @@ def nearest(index: Index, note: Note, now: float, *, limit: int = 8) -> Surround
         for row, number in zip(first.tolist(), numbers, strict=True)
         if (found := notes.get(number)) is not None and found.id not in ("", note.id)
     ][:limit]
-    words = {word for each in (note, *(one.note for one in near)) for word in terms(_said(each))}
-    return Surroundings(near=tuple(near), rarity=index.rarities(words))
+    return Surroundings(near=tuple(near))
 
 
 def _said(note: Note) -> str:

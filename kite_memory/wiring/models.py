@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kite_memory.config import EMBEDDERS, EXTRACTORS, Config
 from kite_memory.errors import ConfigInvalid
@@ -204,47 +204,37 @@ def chunk_policy(config: Config, *, costs: bool) -> "ChunkPolicy":
 
 def judge_of(config: Config, kept: Keys, outbox: "Outbox") -> "Judge | None":
     """Return the judge, or ``None`` if it is switched off or there is no model."""
-    backend = None if config.judge == "off" else backend_of(config, kept)
-    if backend is None:
-        return None
-    from kite_memory.distill.extractor import load_prompt
     from kite_memory.distill.judge import ModelJudge
 
-    return ModelJudge(
-        backend=backend,
-        prompt=load_prompt(prompt_folders(config), "judge"),
-        allowance=_allowance(config, outbox, "judge"),
-    )
+    return None if config.judge == "off" else _asking(ModelJudge, "judge", "judge", config, kept, outbox)
 
 
 def answerer_of(config: Config, kept: Keys, outbox: "Outbox") -> "Answerer | None":
     """Return the model that writes answers, or ``None`` if there is no model."""
-    backend = backend_of(config, kept)
-    if backend is None:
-        return None
     from kite_memory.distill.answering import Answerer
-    from kite_memory.distill.extractor import load_prompt
 
-    return Answerer(
-        backend=backend,
-        prompt=load_prompt(prompt_folders(config), "ask"),
-        allowance=_allowance(config, outbox, "answer"),
-    )
+    return _asking(Answerer, "ask", "answer", config, kept, outbox)
 
 
 def polisher_of(config: Config, kept: Keys, outbox: "Outbox") -> "Polisher | None":
     """Return the model that rewords briefs, or ``None`` if there is no model."""
+    from kite_memory.distill.answering import Polisher
+
+    return _asking(Polisher, "polish", "polish", config, kept, outbox)
+
+
+_Asker = TypeVar("_Asker")
+
+
+def _asking(
+    make: Callable[..., _Asker], prompt: str, purpose: "Purpose", config: Config, kept: Keys, outbox: "Outbox"
+) -> "_Asker | None":
     backend = backend_of(config, kept)
     if backend is None:
         return None
-    from kite_memory.distill.answering import Polisher
     from kite_memory.distill.extractor import load_prompt
 
-    return Polisher(
-        backend=backend,
-        prompt=load_prompt(prompt_folders(config), "polish"),
-        allowance=_allowance(config, outbox, "polish"),
-    )
+    return make(backend=backend, prompt=load_prompt(prompt_folders(config), prompt), allowance=_allowance(config, outbox, purpose))
 
 
 def saving_of(config: Config, extractor: "Extractor", outbox: "Outbox") -> "LateSaveChecker":

@@ -45,7 +45,6 @@ from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.hit import Judge
 from kite_memory.model.note import Note
 from kite_memory.paths import asset_folder
-from kite_memory.projects import project_of
 from kite_memory.protected import protected_literals
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
@@ -352,7 +351,6 @@ def _open_tools(stores: _Stores, recalling: _Recalling, distilling: _Distilling,
         meaning=recalling.meaning,
     )
     local = LocalContext(
-        project_of=project_of,
         known_project=partial(known_project, stores.vault.known),
         timeline=history.timeline,
         resume=history.resume,

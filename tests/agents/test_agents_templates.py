@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.agents.claude_code import BY_NAME, is_ours
+from kite_memory.agents.claude_code import is_ours
 from kite_memory.paths import asset_folder
-from tests.plugin_files import plugin_files
+from tests.plugin_files import BY_NAME, plugin_files
 
 CLAUDE_CODE = Path(asset_folder("hooks")) / "claude-code"
 
