@@ -34,25 +34,12 @@ from kite_memory.tools.store import (
 from kite_memory.wiring.team import audit_entry
 from tests.contract.bridge_store_contract import CHAT, ORCHARD, conversation, state
 from tests.fakes.hashing_embedder import HashingEmbedder
-from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
+from tests.fakes.postgres_server import PostgresServer, eventually
 
 EMBEDDER = HashingEmbedder()
 GLOBAL = MemoryPlace(scope=Scope.GLOBAL)
 ADA, BEN = Grant(name="ada-laptop", person="ada"), Grant(name="ben-ci", person="ben", write=False)
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with postgres_server() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def url(server: PostgresServer) -> str:
-    url = server.database()
-    migrate(url, spaces=[EMBEDDER.space])
-    return url
 
 
 @contextmanager
