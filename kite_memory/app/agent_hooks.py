@@ -24,12 +24,13 @@ from kite_memory.model.event import EventType
 from kite_memory.model.hit import Hit, Injection, Judge, Judged, Question, Unjudged
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import estimated_tokens, likely_tokens, plain_line, remarks
+from kite_memory.recall.rendering import estimated_tokens, likely_tokens, remarks
 from kite_memory.recall.select import Delivery, Prompt, bounded, why_needless
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.system import utc_now
 from kite_memory.team.search import TeamQuery, TeamRecall
+from kite_memory.text.quoting import plain_line
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
 

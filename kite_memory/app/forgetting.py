@@ -14,8 +14,8 @@ from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.note import Entry, Note
 from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import plain_line
 from kite_memory.text.display import age
+from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.writing import ForgottenLine
 from kite_memory.vault import Vault

@@ -8,7 +8,8 @@ from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.recall.prose import name, prose
-from kite_memory.recall.rendering import in_brief, plain, plain_line, quoted, shortened
+from kite_memory.recall.rendering import in_brief, shortened
+from kite_memory.text.quoting import plain, plain_line, quoted
 from kite_memory.vault import Vault
 from kite_memory.vault.ledger import KnownFile, PageOfNotes
 from kite_memory.vault.notefile import FOLDERS

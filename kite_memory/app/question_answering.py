@@ -23,12 +23,12 @@ from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteStatus
 from kite_memory.projects import project_of
 from kite_memory.recall.prose import name, prose
-from kite_memory.recall.rendering import plain_line
 from kite_memory.recall.search import Query
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import age, clip
+from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline

@@ -13,9 +13,9 @@ from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import Query
 from kite_memory.system import utc_now
+from kite_memory.text.quoting import plain, plain_line
 from kite_memory.timeline.rows import StoredEvents
 from kite_memory.vault import Vault, consolidation, lifecycle, review_page
 from kite_memory.vault.ledger import KnownFile, link_key

@@ -18,7 +18,8 @@ from kite_memory.model.event import Event, EvidenceReference, Session, evidence_
 from kite_memory.model.hit import Fix
 from kite_memory.model.note import Note
 from kite_memory.projects import project_of
-from kite_memory.recall.rendering import likely_tokens, plain, plain_line
+from kite_memory.recall.rendering import likely_tokens
+from kite_memory.text.quoting import plain, plain_line
 from kite_memory.timeline.history_queries import FailureMatch, FileChange, ToolUse, became, changes, search_failures, search_uses
 from kite_memory.timeline.resume import Brief, brief
 from kite_memory.timeline.standing import BriefLine, BriefPart, ChangedFile, fitted

@@ -25,9 +25,9 @@ from kite_memory.model.hit import Judge, Question
 from kite_memory.model.note import Chunk, Note, Remembered
 from kite_memory.recall.prose import passages
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import plain_line
 from kite_memory.recall.select import Prompt
 from kite_memory.redaction import redact
+from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import draft_id

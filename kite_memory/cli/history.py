@@ -166,7 +166,7 @@ class _Coloured:
         self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def __call__(self, kind: str, status: str, text: str) -> None:
-        from kite_memory.recall.rendering import plain
+        from kite_memory.text.quoting import plain
 
         style = "red" if status == "failed" else "dim" if status in ("denied", "interrupted") else _STYLES.get(kind, "dim")
         self._console.print(plain(text)[: width()], style=style or None)

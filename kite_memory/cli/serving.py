@@ -181,7 +181,7 @@ def _person(name: str) -> str:
 
 def _shown(text: str) -> str:
     """Return the text without what could move a terminal's cursor."""
-    from kite_memory.recall.rendering import plain_line
+    from kite_memory.text.quoting import plain_line
 
     return plain_line(text, 200)
 

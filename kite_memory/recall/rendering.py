@@ -8,24 +8,7 @@ from kite_memory.model.hit import Hit, Pointer, Quote
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.recall.prose import prose
 from kite_memory.text import lazy_regex
-from kite_memory.text.quoting import plain, plain_line, quoted
-
-__all__ = [
-    "PromptBlock",
-    "RenderedBlock",
-    "block",
-    "contents",
-    "estimated_tokens",
-    "first_words",
-    "handle",
-    "likely_tokens",
-    "plain",
-    "plain_line",
-    "quoted",
-    "remarks",
-    "render_prompt_block",
-    "shortened",
-]
+from kite_memory.text.quoting import plain_line, quoted
 
 _OPENING = "<vault-context>\n[Relevant vault context: quoted notes from {whose}, newest evidence first]"
 _CLOSING = "</vault-context>"

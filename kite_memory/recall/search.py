@@ -21,7 +21,7 @@ from kite_memory.recall.embedder import Space, Vectors
 from kite_memory.recall.index import Index, Signals
 from kite_memory.recall.lexical import SMALL_VAULT
 from kite_memory.recall.prose import name, prose
-from kite_memory.recall.rendering import plain_line
+from kite_memory.text.quoting import plain_line
 from kite_memory.text.stems import language_of
 
 Scores = npt.NDArray[np.float64]

@@ -16,12 +16,13 @@ from kite_memory.recall import search
 from kite_memory.recall.cautions import NoteWarnings, activities, concerns, heeded, read, shows
 from kite_memory.recall.index import Index
 from kite_memory.recall.prose import name
-from kite_memory.recall.rendering import block, quoted, shortened
+from kite_memory.recall.rendering import block, shortened
 from kite_memory.recall.select import Delivery, Selection, deliver, silence
 from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import normal, signatures
+from kite_memory.text.quoting import quoted
 from kite_memory.text.shell import Action, Invocation, invocations, purposes
 
 _REPAIRS = lazy_regex(

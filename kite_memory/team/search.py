@@ -17,8 +17,8 @@ from kite_memory.errors import UsageError
 from kite_memory.model.event import RedactedText
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus, Scope
-from kite_memory.recall.rendering import plain_line
 from kite_memory.recall.session_memory import TEAMS
+from kite_memory.text.quoting import plain_line
 from kite_memory.tools.note_view import unframed
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from kite_memory.errors import UsageError
 from kite_memory.model.event import Event, EventType, Provenance, Where
 from kite_memory.model.note import Chunk, Fact, Origin, Record, RecordItem, Scope, Topic
 from kite_memory.recall.lexical import folded, terms
-from kite_memory.recall.rendering import plain_line, quoted
 from kite_memory.system import utc_now
 from kite_memory.text.display import clip
+from kite_memory.text.quoting import plain_line, quoted
 from kite_memory.tools import argument_parsing
 from kite_memory.tools.arguments import (
     CONTEXT_TOKENS,

@@ -12,9 +12,9 @@ from functools import partial
 
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import NoteKind, NoteStatus, Scope
-from kite_memory.recall.rendering import estimated_tokens, plain_line, quoted
+from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.system import utc_now
-from kite_memory.text.quoting import safe_json
+from kite_memory.text.quoting import plain_line, quoted, safe_json
 from kite_memory.tools import argument_parsing, local_state
 from kite_memory.tools.argument_parsing import is_pattern
 from kite_memory.tools.arguments import (

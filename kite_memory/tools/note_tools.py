@@ -13,8 +13,9 @@ from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Chunk, Fact, Note, NoteKind, Record, Scope
 from kite_memory.recall.prose import name
-from kite_memory.recall.rendering import estimated_tokens, plain, plain_line, quoted, shortened
+from kite_memory.recall.rendering import estimated_tokens, shortened
 from kite_memory.system import utc_now
+from kite_memory.text.quoting import plain, plain_line, quoted
 from kite_memory.tools import argument_parsing, conversation_tools, local_state, memory_tools, note_view
 from kite_memory.tools.arguments import (
     A_SESSION,

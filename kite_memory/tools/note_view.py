@@ -12,8 +12,9 @@ from pathlib import PurePosixPath
 from kite_memory.model.note import Decision, Insight, Note, NoteKind, OpenQuestion, Topic
 from kite_memory.recall.lexical import folded, terms
 from kite_memory.recall.prose import name, prose
-from kite_memory.recall.rendering import estimated_tokens, plain_line, quoted, shortened
+from kite_memory.recall.rendering import estimated_tokens, shortened
 from kite_memory.recall.search import snippet
+from kite_memory.text.quoting import plain_line, quoted
 from kite_memory.tools.conversation_notes import turned_down, uuid_of
 from kite_memory.tools.declarations import Json
 from kite_memory.tools.store import FoundNote, Grant, SavedConversation, Store
