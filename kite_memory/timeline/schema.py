@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -359,6 +359,28 @@ def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite.open_private(path, MIGRATIONS, named=f"the timeline at {path}", repair=repair)
     connection.execute("PRAGMA mmap_size = 0")
     return connection
+
+
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""Runs a query with its values and returns all rows."""
+
+
+def rows_of(connection: sqlite3.Connection) -> Rows:
+    """Return what reads inside a transaction of the write connection; readers have `TimelineDatabase.all`."""
+    return lambda query, values: connection.execute(query, values).fetchall()
+
+
+def next_of_backlog(connection: sqlite3.Connection, table: str, most: int) -> tuple[int, int] | None:
+    """Return rows ``[first, end)`` of events of an earlier schema, newest first, and take them off; ``None`` after the last.
+
+    ``table`` holds the row below which events are not handled yet.
+    """
+    row = connection.execute(f"SELECT below FROM {table}").fetchone()  # noqa: S608 - ours
+    if row is None:
+        return None
+    first = max(0, row[0] - most)
+    connection.execute(f"UPDATE {table} SET below = ?" if first else f"DELETE FROM {table} WHERE ? = 0", (first,))  # noqa: S608
+    return first, row[0]
 
 
 class TimelineDatabase:
