@@ -34,7 +34,7 @@ from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline
 from kite_memory.vault.known import StoredNotes
-from kite_memory.vault.upkeep import asked_and_said
+from kite_memory.vault.usefulness import asked_and_said
 
 if TYPE_CHECKING:
     from kite_memory.app.searching import SearchableNotes
