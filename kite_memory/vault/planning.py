@@ -18,7 +18,7 @@ from kite_memory.vault import lifecycle, links
 from kite_memory.vault.drafting import Draft, Entity
 from kite_memory.vault.graph import deserves_a_page, is_place_in_code
 from kite_memory.vault.lifecycle import Relation, Rulings
-from kite_memory.vault.links import titled
+from kite_memory.vault.links import related, titled
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.wording import body_key, entity_key, note_id, page_stem, stem_key, text_block, title_key, unique, words
 
@@ -462,8 +462,3 @@ def _in_several_sessions(drafts: Sequence[Draft]) -> bool:
 def _rejection(alternative: str, reason: str) -> str:
     """Return a callout of one line, which Obsidian draws as a box: a rejected alternative must not look like the decision."""
     return f"> [!failure] Rejected: {alternative}: {reason}" if reason else f"> [!failure] Rejected: {alternative}"
-
-
-def related(written: Sequence[str]) -> str:
-    """Return a line of links."""
-    return f"{links.RELATED} {', '.join(written)}" if written else ""
