@@ -397,8 +397,12 @@ def test_an_empty_record_plans_nothing() -> None:
     ],
 )
 def test_another_choice_in_the_same_words_is_added_with_its_date(before: str, now: str) -> None:
-    older = make_note("Checks before a commit", before)
-    newer = draft("Checks before a commit", now)
+    (first, later, again) = drafts(*(decision("Checks before a commit", said) for said in (before, now, before)))
+    old = existing(first)
 
-    assert now in addition(newer, older)
-    assert addition(draft("Checks before a commit", before), older) == ""
+    action, repeated = (only(plan([each], PlanContext(alike=(old,)))) for each in (later, again))
+
+    assert isinstance(action, Amend)
+    assert now in action.addition
+    assert isinstance(repeated, Amend)
+    assert repeated.addition == ""
