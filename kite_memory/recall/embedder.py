@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from kite_memory.errors import EmbedderUnavailable
 from kite_memory.model.event import RedactedText
+from kite_memory.model.hit import MEANING_WEIGHT
 
 if TYPE_CHECKING:
     from voyageai.error import VoyageError
@@ -27,7 +28,7 @@ class Space:
     dim: int
     version: str
     threshold: float
-    meaning: float = 0.65
+    meaning: float = MEANING_WEIGHT
 
     @property
     def tag(self) -> str:
