@@ -155,8 +155,8 @@ def test_a_secret_in_an_edit_is_left_out(own: Services) -> None:
     secret = "ghp_" + "a1B2" * 9
     with served(own) as link:
         site = Site(link)
-        site.post("/edit", name="ports", body=f"The token is {secret}.")
-        shown = site.get("/note?name=ports").text
+        edited = site.post("/edit", name="ports", body=f"The token is {secret}.").headers["location"]
+        shown = site.get(edited.removeprefix(site.prefix)).text
 
     assert secret not in shown
     assert "was left out" in shown
