@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
-from kite_memory.app.timeline_queries import TimelineQueries, named
+from kite_memory.app.timeline_queries import TimelineQueries, named, no_polisher
 from kite_memory.app.timeline_queries import since as time_since
 from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Polisher, Unsaid, WrittenAnswer
 from kite_memory.distill.prose import clean, one_line, sentences, stems
@@ -369,10 +369,6 @@ Json = dict[str, Any]
 _LONGEST_QUESTION = 4_000
 
 
-def _no_polisher() -> None:
-    return None
-
-
 class QuestionAnswering(TimelineQueries):
     """The operation `ask`, beside those of `TimelineQueries`. Thread-safe.
 
@@ -387,7 +383,7 @@ class QuestionAnswering(TimelineQueries):
         recall: "SearchableNotes",
         answerer: Callable[[], Answerer | None],
         clock: Callable[[], datetime],
-        polisher: Callable[[], Polisher | None] = _no_polisher,
+        polisher: Callable[[], Polisher | None] = no_polisher,
         meaning: ConversationEmbedder | None = None,
     ) -> None:
         self._meaning = meaning

@@ -76,14 +76,14 @@ class EmptyVault:
         return iter(())
 
 
-def _no_polisher() -> None:
+def no_polisher() -> None:
     return None
 
 
 class TimelineQueries:
     """Operations that read the timeline alone. Thread-safe. ``polisher`` returns the model that rewords briefs, or ``None``."""
 
-    def __init__(self, *, timeline: Timeline, notes: NoteLookup, polisher: "Callable[[], Polisher | None]" = _no_polisher) -> None:
+    def __init__(self, *, timeline: Timeline, notes: NoteLookup, polisher: "Callable[[], Polisher | None]" = no_polisher) -> None:
         self._timeline = timeline
         self._notes = notes
         self._polisher = polisher
