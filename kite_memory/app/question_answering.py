@@ -22,7 +22,7 @@ from kite_memory.model.event import Event, EventType, EvidenceReference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteStatus
 from kite_memory.projects import project_of
-from kite_memory.recall.prose import name, prose
+from kite_memory.recall.prose import prose
 from kite_memory.recall.search import Query
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
@@ -151,7 +151,7 @@ def of_note(hit: Hit) -> Evidence:
         at=note.created,
         text=said,
         score=hit.score,
-        name=name(note),
+        name=note.name,
         asked=asked,
         rests_on=frozenset(note.evidence),
     )

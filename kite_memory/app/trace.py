@@ -159,7 +159,7 @@ class Tracer:
                 by_id.setdefault(note.id, self._note(note, self._evidence(note, part.events, numbers), fate))
         for note in notes:
             if note.id not in by_id and (evidence := self._evidence(note, part.events, numbers)):
-                by_id[note.id or note.path] = self._note(note, evidence, "evidence was added to it")
+                by_id[note.name] = self._note(note, evidence, "evidence was added to it")
         why = part.why
         if part.state == "written" and not by_id:
             why = why or "no note of it is in the vault any more"
@@ -201,7 +201,7 @@ class Tracer:
             return None
 
     def _note(self, note: Note, evidence: list[Json], fate: str = "in the vault") -> Json:
-        indexed = self._recall.index.called(note.id or note.path)
+        indexed = self._recall.index.called(note.name)
         return {
             "id": note.id,
             "path": note.path,

@@ -327,6 +327,11 @@ class Note:
     origin: Origin = "assistant"
     importance: int = 2
 
+    @property
+    def name(self) -> str:
+        """What identifies it permanently: its id, or its path if it has none."""
+        return self.id or self.path
+
     def has_expired(self, now: datetime) -> bool:
         """Return whether it has expired. An expired note is ignored everywhere; only its file remains for its owner."""
         return self.expires is not None and self.expires <= now

@@ -81,7 +81,7 @@ def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> RenderedBlock:
     left = tokens - likely_tokens(f"{opening}\n{_CLOSING}")
     listed: list[tuple[Hit, str]] = []
     for hit, title in lines:
-        called = handle(hit.note.id or hit.note.path)
+        called = handle(hit.note.name)
         said = first_words(quoted(plain_line(title, _POINTED_LENGTH)), _TITLE_TOKENS)
         line = f"- {called} {said}"
         needed = likely_tokens(line) + 1

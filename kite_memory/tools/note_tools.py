@@ -12,7 +12,6 @@ from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Chunk, Fact, Note, NoteKind, Record, Scope
-from kite_memory.recall.prose import name
 from kite_memory.recall.rendering import estimated_tokens, shortened
 from kite_memory.system import utc_now
 from kite_memory.text.quoting import plain, plain_line, quoted
@@ -229,7 +228,7 @@ def _titled(store: Store, asker: Asker, title: str) -> Note | None:
         case [note]:
             return note
         case several:
-            listed = "; ".join(f"{name(note)} ({note.kind}, {note.project or note.scope}, {note.status})" for note in several)
+            listed = "; ".join(f"{note.name} ({note.kind}, {note.project or note.scope}, {note.status})" for note in several)
             raise UsageError("several notes have this title", hint=plain_line(quoted(f"name one by its id: {listed}"), 600))
 
 
@@ -299,7 +298,7 @@ def _forget(store: Store, asker: Asker, arguments: Arguments) -> Json:
     named = arguments[NOTE]
     if not store.forget(asker.grant, named):
         note = _called(store, asker, named)
-        if note is None or not store.forget(asker.grant, name(note)):
+        if note is None or not store.forget(asker.grant, note.name):
             raise _not_found()
     return {"forgotten": True, "note": plain_line(named)}
 
