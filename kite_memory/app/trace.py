@@ -10,7 +10,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, assert_never
 
-from kite_memory.app.agent_hooks import as_judged
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.session_context import before
@@ -18,6 +17,7 @@ from kite_memory.app.survey import PassedOver
 from kite_memory.app.timeline_queries import TimelineQueries
 from kite_memory.distill.answering import Answerer, Polisher
 from kite_memory.distill.extractor import Ending, Inquiry, Refused, SharingExtractor, Usage
+from kite_memory.distill.judge import as_judged
 from kite_memory.distill.outbox import ChunkEntry, Outbox, WaitingChunk
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, EventType, Session
