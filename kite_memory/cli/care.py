@@ -20,6 +20,7 @@ from kite_memory.cli.console import (
     print_message,
     print_warning,
     short_path,
+    working,
 )
 from kite_memory.cli.main import Command, add, group
 from kite_memory.config import Config
@@ -303,7 +304,6 @@ def rebuild(
     Example: kmem rebuild
     """
     from kite_memory.cli.backfilling import read_events, unread
-    from kite_memory.cli.console import working
 
     settings = configuration.load()
     database = settings.state / "timeline.sqlite"

@@ -22,7 +22,7 @@ from kite_memory.model.event import EvidenceReference
 from kite_memory.system import sqlite
 from kite_memory.text.display import counted
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.wiring.launch import unreachable_commands
+from kite_memory.wiring.launch import multilingual_command, unreachable_commands
 
 if TYPE_CHECKING:
     from kite_memory.agents.registry import Agent
@@ -251,7 +251,6 @@ _PROMPTS_READ = 300
 def _languages(embedder: str, prompts: Sequence[str]) -> Iterator[Finding]:
     """Suggest the multilingual embedder if a third of the recent prompts whose language is recognised are not English."""
     from kite_memory.text.stems import language_of
-    from kite_memory.wiring.launch import multilingual_command
 
     recognised = [language for prompt in prompts if (language := language_of(prompt))]
     others = sum(language != "en" for language in recognised)

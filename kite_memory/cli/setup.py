@@ -17,7 +17,17 @@ from kite_memory.agents import registry
 from kite_memory.agents.claude_code import fast_command
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, apply, backed_up, diff, read_settings
-from kite_memory.cli.console import ask, is_interactive, print_as_is, print_data, print_error, print_json, print_message, short_path
+from kite_memory.cli.console import (
+    ask,
+    is_interactive,
+    print_as_is,
+    print_data,
+    print_error,
+    print_json,
+    print_message,
+    read_all,
+    short_path,
+)
 from kite_memory.cli.main import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, UsageError
@@ -278,8 +288,6 @@ def hooks_status(as_json: AsJson = False) -> None:
 
     Example: kmem hooks status
     """
-    from kite_memory.agents.settings_edit import read_settings
-
     settings = configuration.load()
     statuses: list[dict[str, Any]] = []
     unread: list[KiteError] = []
@@ -378,7 +386,6 @@ def set_key(name: KeyArgument) -> None:
     Example: echo "$MY_KEY" | kmem keys set anthropic
     """
     from kite_memory import keys as kept
-    from kite_memory.cli.console import read_all
 
     settings = configuration.load()
     known = kept.key_name(name)

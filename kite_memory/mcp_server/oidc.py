@@ -18,6 +18,7 @@ import jwt
 
 from kite_memory.mcp_server.tokens import StoredToken, Turned
 from kite_memory.model.note import Scope
+from kite_memory.system import LOOPBACK
 
 ALGORITHMS: Final = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
 """Asymmetric ones only: with a symmetric one the issuer's public key would be the secret."""
@@ -30,7 +31,6 @@ _LONGEST_ANSWER: Final = 1 << 18
 _FETCH_SECONDS: Final = 5.0
 _FRESH_SECONDS: Final = 3_600.0
 _BETWEEN_FETCHES: Final = 30.0
-_HERE: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 log = logging.getLogger("kite_memory.mcp_server")
 
@@ -228,7 +228,7 @@ def is_https_or_local(address: str) -> bool:
         parts = urlsplit(address)
     except ValueError:
         return False
-    return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE))
+    return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK))
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
