@@ -172,7 +172,8 @@ def _first_head_line(file: Path) -> str:
 def repository_of(cwd: str) -> Path | None:
     """Return the folder in which git itself would find the repository."""
     here = Path(cwd)
-    return next((folder for folder in (here, *list(here.parents)[:_DEEPEST]) if (folder / ".git").exists()), None)
+    folders = (here, *list(here.parents)[:_DEEPEST])
+    return next((folder for folder in folders if os.path.exists(folder / ".git")), None)  # noqa: PTH110 - raises nothing
 
 
 def merged(cwd: str, branch: str, environment: Mapping[str, str], *, seconds: float = 5.0) -> bool | None:

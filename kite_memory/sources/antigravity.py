@@ -14,7 +14,7 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, OpenCall, OpenCalls, Toolbox
 from kite_memory.sources.common.jsonl import AppendOnlyFile, FoundObject, Unreadable, objects
 from kite_memory.sources.common.line_source import Line, LineSource, Progress, starting_point
-from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, kept, moment, safe, scalar, short
+from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, moment, safe, scalar, short, shortened
 from kite_memory.sources.common.words import without_blocks
 from kite_memory.system.private_files import is_file, names_in
 from kite_memory.text import lazy_regex
@@ -118,7 +118,7 @@ def _result(kind: str, text: str, status: object, line: Line) -> None:
     event = line.builder.returned(name, call, text, outcome, running=status == "RUNNING")
     if kind == "ASK_QUESTION" and outcome == "ok" and text and not line.progress.parent:
         answer = f"{call.detail}\n{text}" if call.detail else text
-        line.builder.add(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+        line.builder.add(EventType.DECISION, "user", shortened(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
 
 
 def _answered(kind: str, calls: OpenCalls) -> tuple[str, OpenCall]:
