@@ -42,7 +42,7 @@ _MOST_PROJECTS = 3
 """Projects whose passages stay indexed, in three bytes of memory for each pair."""
 
 
-def keep(database: sqlite3.Connection, session: int, passages: Sequence[Passage], *, now: float) -> None:
+def save(database: sqlite3.Connection, session: int, passages: Sequence[Passage], *, now: float) -> None:
     """Store the passages, in the transaction of the read that brought them.
 
     A known text keeps its first session and its earliest time.

@@ -173,7 +173,7 @@ def save_read_result(database: sqlite3.Connection, read_result: ReadResult, prov
     session, events_kept = without_forgotten(database, read_result.session, read_result.events)
     key = _session_key(database, session, now)
     events_kept = events_kept if read_result.amends else _distinct(database, file, events_kept)
-    passages.keep(database, key, without_forgotten_passages(read_result.passages, events_kept), now=now)
+    passages.save(database, key, without_forgotten_passages(read_result.passages, events_kept), now=now)
     events = _in_line(database, key, events_kept)
     (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
     changed = _write(database, [_row(event, key, file) for event in events], amends=read_result.amends)

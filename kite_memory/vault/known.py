@@ -363,8 +363,8 @@ class KnownNotes:
 
     def saying(self, text: str) -> KnownFile | None:
         """Return an accepted or proposed note with exactly this text; the file is not read."""
-        standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
-        return next((one for one in self._ledger.notes.by_body(body_key(text)) if one.id and one.status in standing), None)
+        in_force = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
+        return next((one for one in self._ledger.notes.by_body(body_key(text)) if one.id and one.status in in_force), None)
 
     def holds_words(self, key: str) -> bool:
         """Return whether any note, a person's own as well, has this `wording.body_key`."""

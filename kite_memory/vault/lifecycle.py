@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import lru_cache
 from math import sqrt
 from typing import Literal
@@ -556,8 +555,3 @@ def _words(text: str) -> frozenset[str]:
         bare = "".join(char for char in unicodedata.normalize("NFKD", text) if unicodedata.category(char) != "Mn")
         text = unicodedata.normalize("NFC", bare)
     return frozenset(_WORD.findall(text))
-
-
-def standing_until(newer: Note) -> datetime:
-    """Return the time from which what a note replaces no longer holds."""
-    return newer.valid_from or newer.created

@@ -172,9 +172,9 @@ class NoteEdits:
     def _remembered_before(self, asked: Note) -> KnownFile | None:
         alike = self._ledger.notes.by_body(body_key(asked.body))
         same = (asked.kind.value, asked.project)
-        standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
+        in_force = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
         for one in alike:
-            if one.id and (one.kind, one.project) == same and one.status in standing:
+            if one.id and (one.kind, one.project) == same and one.status in in_force:
                 note = self._notes.read_where_it_is(one.path)
                 if note is not None and not note.key and (note.scope, note.session) == (asked.scope, asked.session):
                     return self._ledger.notes.at(note.path)
