@@ -429,12 +429,14 @@ def plain_body(draft: Draft) -> str:
 def addition(draft: Draft, older: Note) -> str:
     """Return the content of a draft that an older note on the same subject lacks; often nothing.
 
-    Another figure or a negation counts as a difference, however alike the sentences are.
+    Another figure, a negation or a word in another's place counts as a difference, however alike the sentences are.
     """
     held = words(older.body)
     said = words(draft.note.body)
     paragraphs: list[str] = []
-    if said and (len(said & held) < _SAID_ALREADY * len(said) or lifecycle.at_odds(draft.note.body, _said_last(older.body))):
+    last = _said_last(older.body)
+    differs = lifecycle.at_odds(draft.note.body, last) or lifecycle.exchanges_words(draft.note.body, last)
+    if said and (len(said & held) < _SAID_ALREADY * len(said) or differs):
         apart = "\n\n" if draft.note.body.startswith(("```", "~~~")) else " "  # a fence must begin at the margin
         paragraphs.append(f"{draft.note.created:%Y-%m-%d}:{apart}{draft.note.body}")
     paragraphs += [_rejection(one.alternative, one.reason) for one in draft.rejected if not words(one.alternative) <= held]

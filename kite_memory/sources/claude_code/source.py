@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, assert_never
@@ -196,6 +197,8 @@ class ClaudeCodeInterpreter(EventRecorder):
                 case _:
                     self._attachment()
             self._late_results()
+        elif kind == "progress":
+            self._progress()
         elif kind not in SKIPPED_TYPES:
             self.problem(start, f"unknown type {safe(kind)}")
         self._state.ordinal = self.ordinal
@@ -350,6 +353,14 @@ class ClaudeCodeInterpreter(EventRecorder):
 
     # Messages and tool calls of the agent
 
+    def _progress(self) -> None:
+        """Remember that a server works on a call, so that its error is not taken for the user's refusal."""
+        match self._row:
+            case {"data": {"type": "mcp_progress"}, "toolUseID": str(name)} if call := self._state.calls.get(name):
+                self._state.calls[name] = replace(call, begun=True)
+            case _:
+                pass
+
     def _assistant(self) -> None:
         row, state = self._row, self._state
         message = row.get("message")
@@ -399,7 +410,9 @@ class ClaudeCodeInterpreter(EventRecorder):
         if call is None:
             call = OpenClaudeCall(event=as_id(row.get("sourceToolAssistantUUID")), tool="", detail="")
         structured = row.get("toolUseResult")
-        result = records.result_of(block, structured, refused=isinstance(row.get("toolDenialKind"), str))
+        refusable = records.may_be_refused(row, call.tool, begun=call.begun)
+        denied = isinstance(row.get("toolDenialKind"), str)
+        result = records.result_of(block, structured, denied=denied, refusable=refusable)
         event = self._add_result(result, call, name, whole="\n".join(texts_in(block.get("content"))))
         by_a_person = not self._sub_agent and row.get("isSidechain") is not True
         if result.said and by_a_person:

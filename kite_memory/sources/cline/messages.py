@@ -12,12 +12,13 @@ from kite_memory.model.event import Event, EventType, Problem
 from kite_memory.sources.cline.words import (
     SPEAKING,
     TOOLS,
+    Accompanied,
     accompanied,
     feedback_of,
     heading,
     outcome,
     persons_words,
-    reports_the_user,
+    reported,
     returned_text,
     spoken,
     starts_with_persons_words,
@@ -84,13 +85,18 @@ def shown_of(document: object) -> list[Shown]:
 class Person:
     """Times at which the user's words were first shown, which identify them in each document."""
 
-    def __init__(self, shown: Iterable[Shown]) -> None:
+    def __init__(self, shown: Sequence[Shown]) -> None:
+        self._feedback = {_unmarked(scalar(each.message.get("text"))) for each in shown if each.kind == "user_feedback"}
         self._moments: dict[str, list[int]] = {}
         for each in shown:
             if each.kind in ("task", "user_feedback"):
                 moments = self._moments.setdefault(_plain(scalar(each.message.get("text"))), [])
                 if len(moments) < _SAME_WORDS:
                     moments.append(each.at)
+
+    def gave(self, feedback: Iterable[str]) -> bool:
+        """Return whether the client showed all of these as the user's feedback. A tool cannot make it show anything so."""
+        return all(_unmarked(words) in self._feedback for words in feedback)
 
     def moment_of(self, words: str, at: int) -> int | None:
         """Return the time of the nearest unused showing and mark it as used; ``None`` if the words were not shown."""
@@ -113,6 +119,14 @@ def question_in(text: str) -> str:
 
 def _plain(text: str) -> str:
     return " ".join(text.split())
+
+
+_MENTION = re.compile(r"'([^'\n]{1,1000})' \(see below for [^)\n]{1,80}\)|@/?(?=\S)")
+
+
+def _unmarked(text: str) -> str:
+    """Return words alike whether ``@file`` in them is as typed or as the model reads it."""
+    return _plain(_MENTION.sub(r"\1", text))
 
 
 _SKIPPED_BLOCKS = frozenset({"thinking", "redacted_thinking", "reasoning", "thoughtSignature", "image", "image_url", "document"})
@@ -308,11 +322,11 @@ class ClineInterpreter:
                     self._look_around(text)
                     text = without_surroundings(text)
                     head = heading(text)
-                    if head is not None:
+                    if head is not None and (not result or texts):  # a heading right after one is what the tool returned
                         if result:
                             self._result(tool, texts)
                         tool, texts, result = head.tool, [head.rest] if head.rest.strip() else [], True
-                    elif result and (not texts or not starts_with_persons_words(text)):
+                    elif result and (not texts or not self._is_beside_a_result(text)):
                         texts += [text] if text.strip() else []
                     else:
                         self._words(text, at)
@@ -320,6 +334,12 @@ class ClineInterpreter:
                     self._passed_over(block)
         if result:
             self._result(tool, texts)
+
+    def _is_beside_a_result(self, text: str) -> bool:
+        """Return whether a text after a result has the user's words. A tool may return several texts."""
+        text = text.strip()
+        feedback = [feedback_of(text)] if feedback_of(text) else [words.text for words in persons_words(text)]
+        return starts_with_persons_words(text) and self._person.gave(feedback)
 
     def _look_around(self, text: str) -> None:
         if self.cwd or "<environment_details>" not in text:
@@ -358,26 +378,28 @@ class ClineInterpreter:
     def _came(self, name: str, call: OpenCall, text: str, *, failed: bool) -> None:
         builder, of_command = self._builder, call.tool in TOOLS.shells
         result = accompanied(text, of_command=of_command)
-        output, status = outcome(result.text, failed=failed, of_command=of_command)
+        said = [result.words] if result.words else reported(result.text)
+        heard = bool(said) and self._person.gave(said)
+        if said and not heard:
+            result = Accompanied(text=text, running=result.running)
+        output, status = outcome(result.text, failed=failed, of_command=of_command, refused=heard)
         done = [(path, "read") for path in self._read_together.pop(name, [])] if call.tool in TOOLS.readers else []
         if call.tool == "write_to_file" and "<operation>created</operation>" in text:
             done = [(call.detail, "created")]
         status = "" if result.running else status
         event = builder.returned(name, call, output, status, done=done if call.detail else [], running=result.running)
-        if result.words:
-            self._say(result.words, parent=event)
-        else:
-            self._words_in(result.text, call, event)
+        if call.tool in TOOLS.asking:
+            self._words_in(text, call, event)
+        elif heard:
+            for words in said:
+                self._say(words, parent=event)
 
     def _words_in(self, text: str, call: OpenCall, event: str) -> None:
-        """Add the user's words in a result: an answer, or a comment on approving or denying the call."""
+        """Add the user's words in the result of a tool by which the agent asks or writes to them; no one else writes there."""
         if feedback := feedback_of(text):
             self._say(feedback, parent=event)
-        asked = call.tool in TOOLS.asking
-        if not (asked or call.tool in SPEAKING or reports_the_user(text)):
-            return
         for words in persons_words(text):
-            self._say(words.text, parent=event, answered=call if asked or words.answer else None)
+            self._say(words.text, parent=event, answered=call if call.tool in TOOLS.asking or words.answer else None)
 
     def _words(self, text: str, at: int | None) -> None:
         if self._origin.bare:

@@ -58,7 +58,8 @@ _MENTIONED = lazy_regex(
 _EXIT = lazy_regex(r"(?:[Ee]xit code|[Ee]xited with code|exit status)[: ]{1,2}(-?\d{1,10})")
 _COMMAND_HEAD = lazy_regex(r"Command (?:was )?(?:executed|failed|completed|exited)[^\n]{0,1000}\n+(?:Output:\n?)?")
 _FAILED = ("The tool execution failed", "Error ", "[ERROR]", "Tool call failed", '{"status":"error"')
-_DENIED = ("The user denied this operation", "The user denied this", '{"status":"denied","message":"The user denied this')
+_DENIED = ("The user denied this", '{"status":"denied","message":"The user denied this')
+_BARE_DENIAL = lazy_regex(r'(?:\{"status":"denied","message":")?The user denied this(?: operation)?\.?(?:"\})?')
 _NOT_RUN = "was not executed because"
 
 _OPENING = lazy_regex(r"^<([a-z][a-z0-9_]{1,40})>", re.MULTILINE)
@@ -170,9 +171,14 @@ def starts_with_persons_words(text: str) -> bool:
     return _BEFORE_WORDS.match(text) is not None
 
 
-def reports_the_user(text: str) -> bool:
-    """Return whether a result starts with the client's report about the user; a file's content may contain the wrappers, too."""
-    return _OF_THE_PERSON.match(text) is not None
+def reported(text: str) -> list[str]:
+    """Return the user's words in a result that starts as the client's report about the user.
+
+    A file, a page or a server's answer may start so, too: only words that the client also showed are really the user's.
+    """
+    if feedback := feedback_of(text):
+        return [feedback]
+    return [words.text for words in persons_words(text)] if _OF_THE_PERSON.match(text) else []
 
 
 def feedback_of(text: str) -> str:
@@ -193,7 +199,7 @@ def _feedback_in(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accompanied:
-    """A result, and the user's words on approving its call or while it still ran."""
+    """A result, and the user's words on approving its call or while it still ran, if the client's report is genuine."""
 
     text: str
     words: str = ""
@@ -201,7 +207,7 @@ class Accompanied:
 
 
 def accompanied(text: str, *, of_command: bool) -> Accompanied:
-    """Separate the user's words from a result. Wrappers inside the result itself are not the user's words."""
+    """Separate what the client reports as the user's words from a result. Wrappers inside the result itself are not reports."""
     text = text.strip()
     if (match := _AS_JSON.match(text)) and match[1] == "approved":
         words, rest = _feedback_in(text)
@@ -233,10 +239,10 @@ def heading(text: str) -> Heading | None:
     return Heading(tool=begin[1], rest=text[end + len(_AFTER_HEADING) :].lstrip()) if begin and end >= 0 else None
 
 
-def outcome(text: str, *, failed: bool, of_command: bool) -> tuple[str, Status]:
-    """Return a result's own text and status."""
+def outcome(text: str, *, failed: bool, of_command: bool, refused: bool = False) -> tuple[str, Status]:
+    """Return a result's own text and status. ``refused`` means that the user is known to have commented on the call."""
     text = text.strip()
-    if text.startswith(_DENIED):
+    if _BARE_DENIAL.fullmatch(text) or (refused and text.startswith(_DENIED)):
         return text.partition("\n")[0], "denied"
     if _NOT_RUN in text[:300]:
         return text, "interrupted"

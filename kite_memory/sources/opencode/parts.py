@@ -1,5 +1,6 @@
 """Parse OpenCode's messages and their parts into events. Its database and its older files hold the same objects."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -50,6 +51,14 @@ _OWN_TEMPLATES = (
 _UNTITLED = ("New session - ", "Child session - ")
 _REFUSED = ("The user rejected permission", "The user dismissed", "The user has specified a rule which prevents")
 _WITH_A_REFUSAL = " with the following feedback: "
+_WITHOUT_WORDS = re.compile(r"The user (?:rejected permission to use this specific tool call|dismissed [a-z ]{1,40})\.?")
+_OWN_ERRORS = frozenset(
+    {
+        *("bash", "shell", "read", "glob", "grep", "list", "lsp", "write", "edit", "multiedit", "patch", "apply_patch", "batch"),
+        *("task", "todowrite", "todoread", "skill", _ASKING, _PLANNING, "plan_enter"),
+    }
+)
+"""Tools whose errors the client words itself. A server's tool or a web tool could word an error like a refusal by the user."""
 _STOPPED = ("Tool execution aborted", "User aborted the command")
 _PATCHED = {"add": "created", "delete": "deleted", "move": "moved", "update": "edited"}
 _CHANGED_FILES = 50
@@ -279,7 +288,7 @@ def _outcome(state: Mapping[str, Any], tool: str) -> tuple[str, Status]:
     if state.get("status") == "error":
         text = state.get("error")
         text = text if isinstance(text, str) else ""
-        if text.startswith(_REFUSED):
+        if text.startswith(_REFUSED) and (tool in _OWN_ERRORS or _WITHOUT_WORDS.fullmatch(text)):
             return text, "denied"
         match state.get("metadata"):
             case {"interrupted": True}:
