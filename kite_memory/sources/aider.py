@@ -20,7 +20,7 @@ from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile
 from kite_memory.sources.common.line_source import EVENTS_AT_ONCE, PROBLEMS_AT_ONCE, read_growing, result_up_to, starting_point
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, digest, shortened
 from kite_memory.system.git import Git, GitFailed
-from kite_memory.system.private_files import is_file, is_text
+from kite_memory.system.private_files import is_file, is_text, stamp_of
 from kite_memory.text import lazy_regex
 
 HEADER = b"# aider chat started at "
@@ -431,6 +431,8 @@ class Aider:
     user's, too.
     """
 
+    provider = PROVIDER
+
     def __init__(
         self,
         folders: Callable[[], Iterable[str]],
@@ -449,10 +451,6 @@ class Aider:
         self._own_folders = (own_state, own_state.resolve())
         self._history = Path(history)
 
-    @property
-    def provider(self) -> str:
-        return PROVIDER
-
     def roots(self) -> tuple[Path, ...]:
         return ()
 
@@ -461,8 +459,7 @@ class Aider:
         return tuple(dict.fromkeys((*self._always, *(path.parent for path in self.transcripts()))))
 
     def stamp(self, path: Path) -> tuple[int, int]:
-        found = path.stat()
-        return found.st_size, found.st_mtime_ns
+        return stamp_of(path)
 
     def transcripts(self) -> Iterator[Path]:
         seen: set[str] = set()

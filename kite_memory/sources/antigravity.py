@@ -16,7 +16,7 @@ from kite_memory.sources.common.jsonl import AppendOnlyFile, FoundObject, Unread
 from kite_memory.sources.common.line_source import Line, LineSource, Progress, starting_point
 from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, moment, safe, scalar, short, shortened
 from kite_memory.sources.common.words import without_blocks
-from kite_memory.system.private_files import is_file, names_in
+from kite_memory.system.private_files import is_file, names_in, stamp_of
 from kite_memory.text import lazy_regex
 
 PROVIDER = "antigravity"
@@ -190,9 +190,8 @@ class ConversationPlaces:
         """Return the workspace in the history of typed prompts; empty for a conversation started by a script."""
         path = self._program / "history.jsonl"
         try:
-            status = path.stat()
-            if self._history[0] != (status.st_size, status.st_mtime_ns):
-                self._history = ((status.st_size, status.st_mtime_ns), dict(self._workspaces(path)))
+            if self._history[0] != (stamp := stamp_of(path)):
+                self._history = stamp, dict(self._workspaces(path))
         except (OSError, Unreadable):
             return ""
         return self._history[1].get(conversation, "")

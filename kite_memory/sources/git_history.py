@@ -69,6 +69,8 @@ class GitLog:
     commit is an event of a file action, and the files it changed are separate events.
     """
 
+    provider = PROVIDER
+
     def __init__(
         self,
         projects: Callable[[], Iterable[str]],
@@ -82,10 +84,6 @@ class GitLog:
         self._home = home
         self._most = most
         self._known: dict[Path, Repository] = {}
-
-    @property
-    def provider(self) -> str:
-        return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
         """Return nothing to watch, since all tools write to repositories. The regular full comparison finds what is new."""

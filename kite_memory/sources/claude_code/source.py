@@ -64,14 +64,12 @@ class ClaudeCode:
     may name the old one. ``own_state`` is our state folder, whose sessions are never read.
     """
 
+    provider = PROVIDER
+
     def __init__(self, root: Path, *, own_state: Path, line_limit: int = LINE_LIMIT) -> None:
         self._projects = root / "projects"
         self._own_folders = (own_state, own_state.resolve())
         self._line_limit = line_limit
-
-    @property
-    def provider(self) -> str:
-        return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
         return (self._projects,)

@@ -388,15 +388,13 @@ class CursorApp:
     most complete one: the editor's database, then the command line's, then an export.
     """
 
+    provider = PROVIDER
+
     def __init__(self, user: Path, cli: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._user = user
         self._cli = cli
         self._ide = Ide(user)
         self._clock = clock
-
-    @property
-    def provider(self) -> str:
-        return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
         return (self._cli / "chats", self._cli / "projects")

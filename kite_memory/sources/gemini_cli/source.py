@@ -32,15 +32,13 @@ class Gemini:
     session and with the same ids. ``own_state`` is our state folder.
     """
 
+    provider = PROVIDER
+
     def __init__(self, root: Path, *, own_state: Path, document_limit: int = DOCUMENT_LIMIT) -> None:
         self._root = root
         self._tmp = root / "tmp"
         self._own_folders = (own_state, own_state.resolve())
         self._document_limit = document_limit
-
-    @property
-    def provider(self) -> str:
-        return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
         return (self._tmp,)
