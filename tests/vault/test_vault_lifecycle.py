@@ -40,8 +40,7 @@ def old(title: str, body: str, **changes: Any) -> Note:
 
 
 def around(*notes: Note, cosine: float = 0.7) -> Surroundings:
-    words = {word for each in notes for word in f"{each.title} {each.body}".lower().replace(".", " ").replace(",", " ").split()}
-    return Surroundings(near=tuple(SimilarNote(note=each, cosine=cosine) for each in notes), rarity=dict.fromkeys(words, 3.0))
+    return Surroundings(near=tuple(SimilarNote(note=each, cosine=cosine) for each in notes))
 
 
 def planned(
