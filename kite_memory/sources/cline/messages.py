@@ -22,6 +22,7 @@ from kite_memory.sources.cline.words import (
     returned_text,
     spoken,
     starts_with_persons_words,
+    without_mentions,
     without_surroundings,
 )
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls
@@ -404,7 +405,7 @@ class ClineInterpreter:
     def _words(self, text: str, at: int | None) -> None:
         if self._origin.bare:
             text = next((words.text for words in persons_words(text)), text)
-            self._say(text, at=at)
+            self._say(without_mentions(text), at=at)
         elif starts_with_persons_words(text):
             if feedback := feedback_of(text.strip()):
                 self._say(feedback, at=at)
