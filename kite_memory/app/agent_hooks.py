@@ -25,7 +25,7 @@ from kite_memory.model.hit import Hit, Injection, Judge, Judged, Question, Unjud
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens, likely_tokens, plain_line, remarks
-from kite_memory.recall.select import Delivery, Prompt, bounded, needless
+from kite_memory.recall.select import Delivery, Prompt, bounded, why_needless
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.team.search import TeamQuery, TeamRecall
@@ -359,7 +359,7 @@ class HookHandler:
 
         The query holds only what the index would search for, redacted as in the timeline.
         """
-        if self._team is None or needless(bounded(context.text)) or not context.project:
+        if self._team is None or why_needless(bounded(context.text)) or not context.project:
             return None
         return self._team.ask(redact(essence(_fit_text(context.text))), context.project, until=until)
 

@@ -160,7 +160,7 @@ def ground_json(ground: Ground, *, blank: bool) -> Json:
     """
     first = ground.events[0]
     return {
-        "reference": evidence_reference(first.provider, first.session, first.id),
+        "reference": first.reference,
         "at": first.at.isoformat(),
         "type": first.type.value,
         "text": plain_line(first.text, _HEAD_LENGTH),

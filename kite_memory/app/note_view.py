@@ -13,7 +13,7 @@ from kite_memory.vault import Vault
 from kite_memory.vault.ledger import KnownFile, PageOfNotes
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.review_page import version
-from kite_memory.vault.upkeep import asked_and_said
+from kite_memory.vault.usefulness import asked_and_said
 
 if TYPE_CHECKING:
     from kite_memory.recall.select import Prompt, Weighed

@@ -19,7 +19,7 @@ from kite_memory.app.timeline_queries import since as time_since
 from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Polisher, Unsaid, WrittenAnswer
 from kite_memory.distill.prose import clean, one_line, sentences, stems
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.model.event import Event, EventType, EvidenceReference, evidence_reference
+from kite_memory.model.event import Event, EventType, EvidenceReference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteStatus
 from kite_memory.projects import project_of
@@ -34,7 +34,7 @@ from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline
 from kite_memory.vault.known import StoredNotes
-from kite_memory.vault.upkeep import asked_and_said
+from kite_memory.vault.usefulness import asked_and_said
 
 if TYPE_CHECKING:
     from kite_memory.app.searching import SearchableNotes
@@ -164,7 +164,7 @@ def of_event(hit: EventHit) -> Evidence:
     project = f" in {hit.session.project}" if hit.session.project else ""
     return Evidence(
         kind="event",
-        reference=evidence_reference(event.provider, event.session, event.id),
+        reference=event.reference,
         title=f"{what}{project}",
         at=event.at,
         text=_said_by(event),
@@ -192,7 +192,7 @@ def of_conversation(hit: CardHit, closing: Sequence[Event]) -> list[Evidence]:
     return [
         Evidence(
             kind="event",
-            reference=evidence_reference(event.provider, event.session, event.id),
+            reference=event.reference,
             title=f"{event.type.value.replace('_', ' ')}{project}",
             at=event.at,
             text=_said_by(event),

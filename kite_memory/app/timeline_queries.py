@@ -440,7 +440,7 @@ def _event(event: Event) -> Json:
         "status": event.status,
         "parent": event.parent,
         "call": event.call,
-        "reference": evidence_reference(event.provider, event.session, event.id),
+        "reference": event.reference,
         "where": f"{event.where.file}:{event.where.start}-{event.where.end}",
     }
 

@@ -20,7 +20,7 @@ from kite_memory.distill.answering import Answerer, Polisher
 from kite_memory.distill.extractor import Ending, Inquiry, Refused, SharingExtractor, Usage
 from kite_memory.distill.outbox import ChunkEntry, Outbox, WaitingChunk
 from kite_memory.errors import KiteError
-from kite_memory.model.event import Event, EventType, Session, evidence_reference
+from kite_memory.model.event import Event, EventType, Session
 from kite_memory.model.hit import Judge, Question
 from kite_memory.model.note import Chunk, Note, Remembered
 from kite_memory.recall.prose import passages
@@ -218,7 +218,7 @@ class Tracer:
         cited = set(note.evidence)
         found: dict[str, Json] = {}
         for event in events:
-            reference = evidence_reference(event.provider, event.session, event.id)
+            reference = event.reference
             if reference in cited:
                 found.setdefault(reference, {"reference": reference, "type": event.type.value, "where": _places([event], numbers)})
         return list(found.values())

@@ -231,7 +231,7 @@ def _current(services: "Services") -> Iterator[Note]:
 
 def _answered_question(best: Sequence[Note], current: Sequence[Note], services: "Services") -> str:
     """Return a command with a question that a note answers: an answer without a model begins with it, and says why if asked why."""
-    from kite_memory.vault.upkeep import explains, questions_about
+    from kite_memory.vault.usefulness import explains, questions_about
 
     newest = sorted(current, key=lambda note: (note.created, note.path), reverse=True)
     asked = [(question, note) for note in (*best, *newest) for question in questions_about(note)][:_TRIED]

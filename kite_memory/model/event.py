@@ -105,6 +105,11 @@ class Where:
     end: int
 
 
+def evidence_reference(provider: str, session: str, event: str) -> str:
+    """Return a citation of an event: ``<provider>:<session>#<first eight characters of the event's id>``."""
+    return f"{provider}:{session}#{event[:8]}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One event of a session.
@@ -133,6 +138,10 @@ class Event:
     call: str = ""
     whole: str = ""
 
+    @property
+    def reference(self) -> str:
+        return evidence_reference(self.provider, self.session, self.id)
+
 
 PLANNING = "ExitPlanMode"
 """Tool name of a `EventType.DECISION` that is a plan approved by the user."""
@@ -160,11 +169,6 @@ class Session:
     branch: str = ""
     parent: str = ""
     title: str = ""
-
-
-def evidence_reference(provider: str, session: str, event: str) -> str:
-    """Return a citation of an event: ``<provider>:<session>#<first eight characters of the event's id>``."""
-    return f"{provider}:{session}#{event[:8]}"
 
 
 def line_of(event: str) -> str:

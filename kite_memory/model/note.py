@@ -277,6 +277,10 @@ class NoteStatus(StrEnum):
     ARCHIVED = "archived"
 
 
+REVIEW_SPLIT, REVIEW_LAPSED = "split", "lapsed"
+"""Values of a note's ``review``: a person is asked to divide it, or no longer asked about it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """A note of the vault.
@@ -326,6 +330,20 @@ class Note:
     def has_expired(self, now: datetime) -> bool:
         """Return whether it has expired. An expired note is ignored everywhere; only its file remains for its owner."""
         return self.expires is not None and self.expires <= now
+
+    @property
+    def is_asked_about(self) -> bool:
+        """Whether a person must decide something about it other than whether to keep it."""
+        return (bool(self.conflicts) and self.review != REVIEW_LAPSED) or self.review == REVIEW_SPLIT
+
+    @property
+    def awaits_review(self) -> bool:
+        return self.status is NoteStatus.PROPOSED or (self.status is NoteStatus.ACCEPTED and self.is_asked_about)
+
+    def holds_in(self, *, branch: str, session: str) -> bool:
+        """Return whether it applies to work on this branch in this session. On an unknown branch, notes of all branches do."""
+        of_branch = not self.branch or not branch or self.branch == branch
+        return of_branch and (self.scope is not Scope.SESSION or self.session == session)
 
 
 class Entry(NamedTuple):

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kite_memory.model.event import RedactedText
+from kite_memory.model.hit import MEANING_WEIGHT
 
 Vectors = npt.NDArray[np.float32]
 Purpose = Literal["document", "query"]
@@ -23,7 +24,7 @@ class Space:
     dim: int
     version: str
     threshold: float
-    meaning: float = 0.65
+    meaning: float = MEANING_WEIGHT
 
     @property
     def tag(self) -> str:

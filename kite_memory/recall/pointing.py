@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit, Pointer
-from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, Scope, SimilarNote, Surroundings
+from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, SimilarNote, Surroundings
 from kite_memory.recall import search
 from kite_memory.recall.cautions import Caution, concerns, read
 from kite_memory.recall.index import Index
@@ -347,11 +347,10 @@ def contents(
     found = index.notes(notes["number"][rows].tolist())
     for row in rows.tolist():
         note = found.get(int(notes["number"][row]))
-        if note is None or name(note) in shown or name(note) in ranked or (note.scope is Scope.SESSION and note.session != session):
+        if note is None or name(note) in shown or name(note) in ranked or not note.holds_in(branch=branch, session=session):
             continue
         line = title_line(note)
-        elsewhere = note.branch and branch and note.branch != branch
-        if note.drifted or elsewhere or not line or is_past(note, today):
+        if note.drifted or not line or is_past(note, today):
             continue
         score = float(scores[row])
         if routine and _warns_of(note, routine):

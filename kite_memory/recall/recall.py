@@ -22,15 +22,13 @@ from kite_memory.recall.rendering import CHARACTERS, block, handle, render_promp
 from kite_memory.recall.rendering import contents as list_of
 from kite_memory.recall.search import Query, recent, search, spoken
 from kite_memory.recall.select import (
-    TERSE,
     Delivery,
+    Needless,
     Prompt,
     Requirement,
     Selection,
     Weighed,
-    bounded,
     deliver,
-    needless,
     silence,
     weigh,
 )
@@ -356,7 +354,7 @@ class Recall:
     def _chosen(self, prompt: Prompt) -> Injection:
         weighed = self._weighed(prompt)
         chosen = weighed.candidates[: weighed.chosen]
-        if not chosen and self._requirement.threshold is None and not self._requirement.judged and weighed.silence != TERSE:
+        if not chosen and self._requirement.threshold is None and not self._requirement.judged and not weighed.needless:
             chosen = weighed.near[: pointing.asked_for(prompt.text, weighed.near)]
         quotes, pointers = self._beside(prompt, weighed, chosen)
         first = not prompt.situation.position
@@ -386,7 +384,7 @@ class Recall:
 
     def _beside(self, prompt: Prompt, weighed: Weighed, chosen: Sequence[Hit]) -> tuple[Sequence[Quote], Sequence[Pointer]]:
         """Return conversations to quote and pointers that the session has not been shown yet."""
-        if needless(bounded(prompt.text)) not in ("", TERSE):
+        if weighed.needless not in (None, Needless.TERSE):
             return (), ()
         listed = self._memory.listed(prompt.session) if prompt.session else {}
         shown = self._shown(prompt.session)

@@ -14,12 +14,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from kite_memory.model.hit import Hit
+from kite_memory.model.hit import FOREIGN_PROJECT, FULL_TERMS, MEANING_WEIGHT, SMALL_COLLECTION, WORDS_STEEPNESS, Hit
 from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus
 from kite_memory.recall.catalogue import KINDS, STATUSES, Columns, Pairs, VisibleNotes
 from kite_memory.recall.embedder import Space, Vectors
 from kite_memory.recall.index import Index, Signals
-from kite_memory.recall.lexical import SMALL_VAULT
 from kite_memory.recall.prose import name, prose
 from kite_memory.recall.rendering import plain_line
 from kite_memory.text.stems import language_of
@@ -28,12 +27,9 @@ Scores = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
-_MEANING = 0.65
 _IMPORTANCE = 0.03
-_FULL_TERMS = 8
 _STEEPNESS = 0.08
 _STEEPEST = 0.24
-_FOREIGN = 0.10
 _BEHIND = 0.01
 _LONGEST_CHAIN = 8
 
@@ -46,11 +42,11 @@ def words_score(bm25: Scores, *, notes: int, terms: int) -> Scores:
 
     A prompt of many terms matches some of them anywhere, so its score counts as if it had no more than eight.
     """
-    fair = bm25 * min(1.0, _FULL_TERMS / max(1, terms))
-    return np.asarray(1 - np.exp(-fair / (2 * math.log(1 + max(notes, SMALL_VAULT)))))
+    fair = bm25 * min(1.0, FULL_TERMS / max(1, terms))
+    return np.asarray(1 - np.exp(-fair / (WORDS_STEEPNESS * math.log(1 + max(notes, SMALL_COLLECTION)))))
 
 
-def fused(cosine: Vectors, bm25: Scores, *, notes: int, terms: int, meaning: float = _MEANING) -> Scores:
+def fused(cosine: Vectors, bm25: Scores, *, notes: int, terms: int, meaning: float = MEANING_WEIGHT) -> Scores:
     return np.asarray(meaning * np.maximum(cosine, 0) + (1 - meaning) * words_score(bm25, notes=notes, terms=terms))
 
 
@@ -67,7 +63,7 @@ def threshold(space: Space, notes: int) -> float:
 
 def crowd(notes: int) -> float:
     """Return about how much higher the best irrelevant note scores in a vault of this size."""
-    return min(_STEEPEST, _STEEPNESS * math.log10(max(notes, SMALL_VAULT) / SMALL_VAULT))
+    return min(_STEEPEST, _STEEPNESS * math.log10(max(notes, SMALL_COLLECTION) / SMALL_COLLECTION))
 
 
 def found(columns: Columns, now: float) -> Mask:
@@ -96,7 +92,7 @@ def within(columns: Columns, project: int) -> Mask:
 
 def handicap(columns: Columns, project: int) -> Scores:
     """Return the penalty of each note: positive for another project's, else 0."""
-    return np.where(within(columns, project), 0.0, _FOREIGN)
+    return np.where(within(columns, project), 0.0, FOREIGN_PROJECT)
 
 
 def succession(columns: Columns) -> Pairs:

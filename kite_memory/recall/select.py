@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
@@ -187,8 +188,6 @@ def _last_prompt(events: Sequence[Event]) -> int:
 
 CANDIDATES = 20
 POINTED = 12
-TERSE = "too few telling words"
-"""Reason for a prompt such as «commit», which may get a pointer but no whole note."""
 _FAINT = 0.25
 """A note that shares no word with a prompt and is less similar than this in meaning is unrelated to it."""
 _NEAR, _STEEP = 0.10, 2.9
@@ -257,9 +256,19 @@ class Requirement:
         return max(self.gate.thresholds["quiet"], self.likely) if self.judged else self.likely
 
 
+class Needless(StrEnum):
+    """Why a prompt needs no recall. A ``TERSE`` one, such as «commit», may get a pointer but no whole note."""
+
+    EMPTY = "an empty prompt"
+    COMMAND = "a slash command"
+    CONFIRMATION = "a confirmation"
+    TERSE = "too few telling words"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """Candidates for a prompt, best first; the first ``chosen`` are to be shown. ``silence`` says why nothing is shown.
+    """Candidates for a prompt, best first; the first ``chosen`` are to be shown. ``silence`` says why nothing is shown, with
+    ``needless`` if the prompt itself is why.
 
     Scores and ``threshold`` are probabilities if the gate was used; ``figures`` are then its inputs for each candidate, and
     ``parts`` what each input added, as in `Gate.parts`. ``question`` is for a judge, if the gate is in doubt. ``near`` are the
@@ -271,6 +280,7 @@ class Weighed:
     threshold: float
     chosen: int = 0
     silence: str = ""
+    needless: Needless | None = None
     question: Question | None = None
     figures: tuple[tuple[float, ...], ...] = ()
     parts: tuple[Mapping[str, float], ...] = ()
@@ -299,10 +309,9 @@ class _Search:
     def admits(self, note: Note) -> bool:
         """Return whether a note may be shown in the prompt's project, branch and session."""
         prompt = self.prompt
-        elsewhere = note.branch and prompt.branch and note.branch != prompt.branch
         if prompt.project and note.project not in ("", prompt.project) and note.scope is Scope.PROJECT:
             return False
-        return not elsewhere and (note.scope is not Scope.SESSION or note.session == prompt.session)
+        return note.holds_in(branch=prompt.branch, session=prompt.session)
 
     def hits(self, scores: search.Scores, limit: int) -> tuple[Hit, ...]:
         return hits(self.index, self.signals, scores, inherited=self.inherited, limit=limit, project=self.prompt.project)
@@ -324,9 +333,9 @@ def weigh(
     Candidates that will not be shown are returned only with ``explain_all``: finding the words that match in them is half the work.
     """
     text = bounded(prompt.text)
-    silence = needless(text)
-    if silence and silence != TERSE:
-        return Weighed(candidates=(), threshold=0.0, silence=silence)
+    needless = why_needless(text)
+    if needless not in (None, Needless.TERSE):
+        return Weighed(candidates=(), threshold=0.0, silence=needless.value, needless=needless)
     # The fitted gate gives surroundings no weight: they are searched only if every figure is returned or logged.
     around = prompt.situation.around if explain_all or requirement.judged or requirement.gate.weights.get("around") else ""
     signals = index.signals(essence(text), around=around, project=prompt.project)
@@ -354,7 +363,7 @@ def weigh(
             searched,
             search.threshold(signals.space, len(signals.columns)) if requirement.threshold is None else requirement.threshold,
         )
-    return replace(weighed, chosen=0, silence=silence, question=None) if silence else weighed
+    return replace(weighed, chosen=0, silence=needless.value, needless=needless, question=None) if needless else weighed
 
 
 def _scored(signals: Signals, project: int | None, now: float) -> tuple[search.Scores, search.Mask]:
@@ -525,20 +534,17 @@ def bounded(text: str) -> str:
     return text if len(text) <= _HEAD_LENGTH + _TAIL_LENGTH else f"{text[:_HEAD_LENGTH]}\n{text[-_TAIL_LENGTH:]}"
 
 
-def needless(text: str) -> str:
-    """Return why this prompt needs no recall; empty if it does."""
+def why_needless(text: str) -> Needless | None:
+    """Return why this prompt, `bounded`, needs no recall; ``None`` if it does."""
     bare = text.strip()
     if not bare:
-        return "an empty prompt"
+        return Needless.EMPTY
     if _COMMAND.match(bare):
-        return "a slash command"
-    terms = lexical.terms(bare)
-    telling = [term for term in terms if term not in _FILLERS]
+        return Needless.COMMAND
+    telling = [term for term in lexical.terms(bare) if term not in _FILLERS]
     if not telling:
-        return "a confirmation"
-    if len(telling) < _TELLING_WORDS:
-        return TERSE
-    return ""
+        return Needless.CONFIRMATION
+    return Needless.TERSE if len(telling) < _TELLING_WORDS else None
 
 
 def _empty(problems: tuple[Problem, ...]) -> str:

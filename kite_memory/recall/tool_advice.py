@@ -11,7 +11,7 @@ from threading import Lock
 import numpy as np
 
 from kite_memory.model.hit import Fix, Fixes, Hit, Injection
-from kite_memory.model.note import Note, NoteKind, Scope
+from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall import search
 from kite_memory.recall.cautions import NoteWarnings, activities, concerns, heeded, read, shows
 from kite_memory.recall.index import Index
@@ -219,8 +219,7 @@ class ToolAdvice:
         # Preferences and important notes come before notes that share more words.
         read.sort(key=lambda pair: (pair[0].kind is not NoteKind.PREFERENCE, -pair[0].importance))
         for note, reading in read:
-            elsewhere = note.branch and branch and note.branch != branch
-            if name(note) not in shown and not elsewhere and (note.scope is not Scope.SESSION or note.session == action.session):
+            if name(note) not in shown and note.holds_in(branch=branch, session=action.session):
                 yield note, reading
 
     def _read(self, catalogue: str, numbers: Sequence[int]) -> list[tuple[Note, NoteWarnings]]:

@@ -1,6 +1,5 @@
 """What this machine knows of its exchange with the others, in ``sync.sqlite``."""
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,11 +8,9 @@ from typing import Any
 
 import orjson
 
-from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.sync.rows import NoteVersion
 from kite_memory.sync.segments import SyncKey
 from kite_memory.system import sqlite
-from kite_memory.system.private_files import make_folder, make_private_file
 
 NAME = "sync.sqlite"
 
@@ -84,22 +81,12 @@ class SyncState:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        make_folder(path.parent)
-        make_private_file(path)
-        try:
-            self._database = sqlite.open_store(path, MIGRATIONS, named=str(path), synchronous="FULL")
-        except sqlite3.DatabaseError as error:
-            if sqlite.is_whole(error):
-                raise self._not_written(error) from error
-            hint = "move it away and sync again: what the folder holds is read anew, and nothing is doubled"
-            raise StateDamaged(f"{path} cannot be read: {error}", hint=hint) from error
+        repair = "move it away and sync again: what the folder holds is read anew, and nothing is doubled"
+        self._database = sqlite.open_private(path, MIGRATIONS, named=str(path), repair=repair, synchronous="FULL")
         self.pending = PendingSegments(self)
 
     def close(self) -> None:
         self._database.close()
-
-    def _not_written(self, error: sqlite3.DatabaseError) -> StateNotWritten:
-        return sqlite.not_written(error, self.path, named=str(self.path))
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -107,11 +94,8 @@ class SyncState:
         if self._database.in_transaction:
             yield
             return
-        try:
-            with sqlite.transaction(self._database):
-                yield
-        except sqlite3.OperationalError as error:
-            raise self._not_written(error) from error
+        with sqlite.raising_not_written(self.path, named=str(self.path)), sqlite.transaction(self._database):
+            yield
 
     @contextmanager
     def trying(self) -> Iterator[None]:

@@ -11,12 +11,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from kite_memory.model.event import Passage, Trace
+from kite_memory.timeline.schema import Rows
 
 if TYPE_CHECKING:  # which loads numpy
     from kite_memory.timeline.shingles import PairIndex
 
-Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""Runs a query with its values and returns all rows."""
 
 KEPT_BYTES = 48 << 20
 KEPT_SECONDS = 120 * 86_400.0

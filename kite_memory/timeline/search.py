@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
 
 from kite_memory.model.event import EventType
 from kite_memory.text import lazy_regex
@@ -17,9 +16,7 @@ from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import signatures
 from kite_memory.text.stems import edits, stem
 from kite_memory.timeline.cards import prompt_outcome, steps
-
-Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""Runs a query with its values and returns all rows."""
+from kite_memory.timeline.schema import Rows, next_of_backlog
 
 _BACKLOG = 2_000
 """Events of an earlier schema indexed in one commit, which takes some fifty milliseconds."""
@@ -117,18 +114,10 @@ class FoundEvent:
 
 def index_backlog(database: sqlite3.Connection) -> None:
     """Index some events of an earlier schema, newest first."""
-    row = database.execute("SELECT below FROM unsearched").fetchone()
-    if row is None:
-        return
-    down_to = max(0, row[0] - _BACKLOG)
-    database.execute(
-        "INSERT INTO told (rowid, words, marks) SELECT seq, words, marks FROM searchable WHERE seq >= ? AND seq < ?",
-        (down_to, row[0]),
-    )
-    if down_to:
-        database.execute("UPDATE unsearched SET below = ?", (down_to,))
-    else:
-        database.execute("DELETE FROM unsearched")
+    if between := next_of_backlog(database, "unsearched", _BACKLOG):
+        database.execute(
+            "INSERT INTO told (rowid, words, marks) SELECT seq, words, marks FROM searchable WHERE seq >= ? AND seq < ?", between
+        )
 
 
 def find(rows: Rows, query: EventQuery, now: datetime, meant: Mapping[int, float] = MappingProxyType({})) -> list[FoundEvent]:

@@ -7,8 +7,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -24,7 +23,7 @@ from kite_memory.system.private_files import sync_file
 from kite_memory.timeline import cards, passages
 from kite_memory.timeline.fixes import sign
 from kite_memory.timeline.rows import LATEST_MTIME
-from kite_memory.timeline.schema import TimelineDatabase, file_of, not_written
+from kite_memory.timeline.schema import TimelineDatabase
 
 
 class LineRef(Protocol):
@@ -87,18 +86,6 @@ def _blank(database: sqlite3.Connection, event: int, session: int) -> None:
         "UPDATE bundles SET vector = NULL, embedded = '' WHERE event IN (SELECT seq FROM events WHERE session = ?)", (session,)
     )
     database.execute("UPDATE space SET version = version + 1")
-
-
-@contextmanager
-def purging(database: sqlite3.Connection) -> Iterator[None]:
-    """On exit, remove deleted words from the card postings, the word index and the write-ahead log."""
-    try:
-        yield
-        cards.sweep(database)
-        database.execute("INSERT INTO told (told) VALUES ('optimize')")
-        sqlite.purge(database)
-    except sqlite3.OperationalError as error:
-        raise not_written(error, file_of(database)) from error
 
 
 def without_forgotten(database: sqlite3.Connection, session: Session, events: Sequence[Event]) -> tuple[Session, Sequence[Event]]:
@@ -364,8 +351,12 @@ class ForgottenEvents:
             with self._database.writing() as database:
                 forget_events(database, events, blank=False)
             return
-        with self._database.lock, purging(self._database.writer), self._database.writing() as database:
-            forget_events(database, events, blank=True)
+        with self._database.locked() as connection:
+            with self._database.writing() as database:
+                forget_events(database, events, blank=True)
+            cards.sweep(connection)
+            connection.execute("INSERT INTO told (told) VALUES ('optimize')")
+            sqlite.purge(connection)
 
     def lines(self) -> list[tuple[ForgottenLine, bool]]:
         """Return the forgotten lines, each with whether its words are erased."""
@@ -377,11 +368,8 @@ class ForgottenEvents:
 
     def purge(self) -> bool:
         """Do what `sqlite.purge` does on the write connection. Raises `StateNotWritten`."""
-        with self._database.lock:
-            try:
-                return sqlite.purge(self._database.writer)
-            except sqlite3.OperationalError as error:
-                raise not_written(error, file_of(self._database.writer)) from error
+        with self._database.locked() as connection:
+            return sqlite.purge(connection)
 
     def mismatches(self) -> list[str]:
         """Return how timeline and file disagree. If either were lost, a forgotten event could come back."""

@@ -37,8 +37,8 @@ from kite_memory.tools.store import (
 )
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
-from kite_memory.vault.keyed_notes import KeptNote, KeyConflict, KeyPlace
-from kite_memory.vault.ledger import Keyed
+from kite_memory.vault.keyed_notes import KeptNote, KeyConflict
+from kite_memory.vault.ledger import Keyed, KeyPlace
 
 log = logging.getLogger("kite_memory.tools.local_store")
 

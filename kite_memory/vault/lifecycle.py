@@ -260,6 +260,9 @@ _FEW_WORDS = 6
 _MANY_WORDS, _OTHER_WORDS = 20, 2
 """For each ``_MANY_WORDS`` words of a note, ``_OTHER_WORDS`` may differ in a repetition."""
 
+_EXCHANGED = 3
+"""With more words of its own on each side, a text is another wording."""
+
 _RELATED = ("**Related:**", "**Rejected:**", "> [!failure] Rejected:")
 _REFUSAL = lazy_regex(rf"“([^\n]{{1,2000}}?)”, {SAID_TO_A_REFUSAL}\b")
 _TEXT = 4_000
@@ -363,6 +366,12 @@ def at_odds(said: str, held: str) -> bool:
     if any(bool(pattern.search(said)) != bool(pattern.search(held)) for pattern in (_NOT, _GIVEN_UP)):
         return True
     return any((after, before) in _sides(held) for before, after in _sides(said))
+
+
+def exchanges_words(said: str, held: str) -> bool:
+    """Return whether two texts are the same but for a few words that each has in place of the other's: black, ruff."""
+    mine, theirs = frozenset(_significant_words(said)), frozenset(_significant_words(held))
+    return 0 < len(mine - theirs) <= _EXCHANGED and 0 < len(theirs - mine) <= _EXCHANGED
 
 
 def relations(draft: Note, around: Surroundings, rulings: Rulings, settled: frozenset[tuple[str, str]]) -> list[Relation]:

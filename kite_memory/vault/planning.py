@@ -18,7 +18,7 @@ from kite_memory.vault import lifecycle, links
 from kite_memory.vault.drafting import Draft, Entity
 from kite_memory.vault.graph import deserves_a_page, is_place_in_code
 from kite_memory.vault.lifecycle import Relation, Rulings
-from kite_memory.vault.links import titled
+from kite_memory.vault.links import related, titled
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.wording import body_key, entity_key, note_id, page_stem, stem_key, text_block, title_key, unique, words
 
@@ -429,12 +429,14 @@ def plain_body(draft: Draft) -> str:
 def addition(draft: Draft, older: Note) -> str:
     """Return the content of a draft that an older note on the same subject lacks; often nothing.
 
-    Another figure or a negation counts as a difference, however alike the sentences are.
+    Another figure, a negation or a word in another's place counts as a difference, however alike the sentences are.
     """
     held = words(older.body)
     said = words(draft.note.body)
     paragraphs: list[str] = []
-    if said and (len(said & held) < _SAID_ALREADY * len(said) or lifecycle.at_odds(draft.note.body, _said_last(older.body))):
+    last = _said_last(older.body)
+    differs = lifecycle.at_odds(draft.note.body, last) or lifecycle.exchanges_words(draft.note.body, last)
+    if said and (len(said & held) < _SAID_ALREADY * len(said) or differs):
         apart = "\n\n" if draft.note.body.startswith(("```", "~~~")) else " "  # a fence must begin at the margin
         paragraphs.append(f"{draft.note.created:%Y-%m-%d}:{apart}{draft.note.body}")
     paragraphs += [_rejection(one.alternative, one.reason) for one in draft.rejected if not words(one.alternative) <= held]
@@ -460,8 +462,3 @@ def _in_several_sessions(drafts: Sequence[Draft]) -> bool:
 def _rejection(alternative: str, reason: str) -> str:
     """Return a callout of one line, which Obsidian draws as a box: a rejected alternative must not look like the decision."""
     return f"> [!failure] Rejected: {alternative}: {reason}" if reason else f"> [!failure] Rejected: {alternative}"
-
-
-def related(written: Sequence[str]) -> str:
-    """Return a line of links."""
-    return f"{links.RELATED} {', '.join(written)}" if written else ""

@@ -11,10 +11,10 @@ from typing import Literal, get_args
 from urllib.parse import quote, unquote
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import Note, NoteStatus
+from kite_memory.model.note import REVIEW_SPLIT, Note, NoteStatus
 from kite_memory.text import lazy_regex
 from kite_memory.text.quoting import quoted
-from kite_memory.vault import links, upkeep
+from kite_memory.vault import links
 from kite_memory.vault.links import tame, tame_line, titled
 from kite_memory.vault.wording import digest, one_line
 
@@ -77,7 +77,7 @@ class WaitingNote:
     @property
     def is_long(self) -> bool:
         """Whether a person is asked to make several notes of it."""
-        return self.note.status is NoteStatus.ACCEPTED and self.note.review == upkeep.ASKED
+        return self.note.status is NoteStatus.ACCEPTED and self.note.review == REVIEW_SPLIT
 
     @property
     def name(self) -> str:

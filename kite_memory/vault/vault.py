@@ -24,7 +24,7 @@ from kite_memory.model.note import (
     Surroundings,
 )
 from kite_memory.system.private_files import WriterLock
-from kite_memory.vault import lifecycle, links, planning, upkeep
+from kite_memory.vault import lifecycle, links, planning
 from kite_memory.vault.drafting import Draft, Memo, remembered
 from kite_memory.vault.files import CannotRead, Files
 from kite_memory.vault.folders import OutsideVault
@@ -33,6 +33,7 @@ from kite_memory.vault.known import KnownNotes, StoredNotes, around_each, around
 from kite_memory.vault.ledger import KnownFile, Ledger, link_key
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.made_pages import MadePages, SharedFiles, init_vault
+from kite_memory.vault.notefile import REVIEW
 from kite_memory.vault.scanning import NoteReader, Scanner
 from kite_memory.vault.wording import body_key
 from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writer
@@ -306,7 +307,7 @@ class NoteRelations:
         with self._scanner.writing() as writer:
             review = writer.with_room(replace(note, conflicts=named)).review
             changes: dict[str, object] = {"conflicts": [f"[[{each}]]" for each in named]}
-            return self._edits.annotate(note.id, changes if review == note.review else {**changes, upkeep.PROPERTY: review})
+            return self._edits.annotate(note.id, changes if review == note.review else {**changes, REVIEW: review})
 
     def settle(self, newer: str, older: str, ruling: Ruling) -> list[str]:
         """Apply a person's ruling on what the newer of two notes, given by id, does to the older. Returns the notes changed."""

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import Amend, Note, NoteStatus, Supersede
+from kite_memory.model.note import REVIEW_LAPSED, Amend, Note, NoteStatus, Supersede
 from kite_memory.vault import links
 from kite_memory.vault.files import MAX_NOTE_BYTES, CannotRead, Content, Files
 from kite_memory.vault.folders import OutsideVault
@@ -22,6 +22,7 @@ from kite_memory.vault.ledger import Intent, KnownFile, Ledger, link_key
 from kite_memory.vault.lifecycle import holds_wherever, standing_until
 from kite_memory.vault.listing import GENERATED, listing
 from kite_memory.vault.notefile import (
+    REVIEW,
     Raw,
     UnreadableNote,
     body_of,
@@ -32,9 +33,10 @@ from kite_memory.vault.notefile import (
     with_body,
     with_properties,
 )
-from kite_memory.vault.upkeep import LAPSED, MOST_WAITING, first_to_lapse, lapsed, waits
 from kite_memory.vault.wording import digest, stem_key, title_key, unique
 
+MOST_WAITING = 30
+"""Notes that a person goes through in one review: never do more wait."""
 _ATTEMPTS = 3
 _SUFFIX = re.compile(r"\.\w{1,12}$")
 
@@ -156,14 +158,14 @@ class Writer:
 
         Where as many wait as a person goes through, the least important lapses first: another, or this one.
         """
-        if not waits(note):
+        if not note.awaits_review:
             return note
         while len(queue := self._ledger.notes.to_review()) >= MOST_WAITING:
             there = [found[0] for each in queue if (found := self._note_at(each.path)) is not None]
             least = min((note, *there), key=first_to_lapse)
             if least is note:
                 proposed = note.status is NoteStatus.PROPOSED
-                return replace(note, status=NoteStatus.ARCHIVED) if proposed else replace(note, review=LAPSED)
+                return replace(note, status=NoteStatus.ARCHIVED) if proposed else replace(note, review=REVIEW_LAPSED)
             known = self._ledger.notes.at(least.path)
             if known is None or not isinstance(self.set_properties(known, lapsed(least)), Amended):
                 break  # a file that cannot be changed keeps its place
@@ -545,3 +547,13 @@ def _parsed(text: str, path: str, mtime_ns: int) -> Note:
     if isinstance(note, UnreadableNote):
         raise AssertionError(f"we wrote what we cannot read: {note.reason}")
     return note
+
+
+def lapsed(note: Note) -> dict[str, object]:
+    """Return the properties of a waiting note that a person is asked about no more: a proposed one is archived, others stay."""
+    return {"status": NoteStatus.ARCHIVED.value} if note.status is NoteStatus.PROPOSED else {REVIEW: REVIEW_LAPSED}
+
+
+def first_to_lapse(note: Note) -> tuple[int, datetime]:
+    """Return the order in which waiting notes lapse where too many wait: the least important first, of these the oldest."""
+    return note.importance, note.created

@@ -66,7 +66,7 @@ from kite_memory.tools.local_store import LocalStore
 from kite_memory.tools.memory_tools import left_to_do
 from kite_memory.tools.note_tools import all_tools
 from kite_memory.vault import Vault
-from kite_memory.vault.upkeep import NoteUse
+from kite_memory.vault.usefulness import NoteUse
 from kite_memory.wiring import sources_of
 from kite_memory.wiring.models import (
     answerer_of,

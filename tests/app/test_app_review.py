@@ -21,8 +21,8 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
 from kite_memory.vault.drafting import Draft, Memo, draft
-from kite_memory.vault.upkeep import MOST_WAITING, NoteUse
-from kite_memory.vault.writing import Written
+from kite_memory.vault.usefulness import NoteUse
+from kite_memory.vault.writing import MOST_WAITING, Written
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.services import FakeServices, fake_services

@@ -22,7 +22,7 @@ from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
 from kite_memory.vault.files import Files
 from kite_memory.vault.folders import Folder
-from kite_memory.vault.keyed_notes import KeyPlace
+from kite_memory.vault.ledger import KeyPlace
 from tests.counts import how_many
 from tests.vault.building import drafts, fact
 

@@ -14,7 +14,7 @@ from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Scope
 from kite_memory.vault.drafting import Memo
-from kite_memory.vault.keyed_notes import KeyPlace
+from kite_memory.vault.ledger import KeyPlace
 from tests.crash.harness import Places, WordyExtractor, Writer
 from tests.fakes.services import FakeServices, fake_services
 

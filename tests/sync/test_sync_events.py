@@ -19,7 +19,7 @@ def everything(home: Home, *, state: bool = True) -> bytes:
     from kite_memory.sync.segments import SharedFolder
 
     shared = SharedFolder(root=home.shared)
-    rows = [row for each in shared.machines() for number in shared.numbers(each) for row in shared.rows(each, number, key)]
+    rows = [row for each in shared.machines() for number in shared.numbers(each) for row in shared.rows(each, number, key)[0]]
     assert folder.is_dir()
     files = sorted((home.root / "state").rglob("*")) if state else []
     return b"".join(path.read_bytes() for path in files if path.is_file()) + b"".join(map(written, rows))

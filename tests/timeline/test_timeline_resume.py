@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
-from kite_memory.model.event import PLANNING, EventType, Status, evidence_reference
+from kite_memory.model.event import PLANNING, EventType, Status
 from kite_memory.timeline.resume import Brief, brief, together
 from kite_memory.timeline.runs import open_failures, runs
 from kite_memory.timeline.standing import BriefLine, BriefPart, fitted
@@ -42,7 +42,7 @@ def test_every_line_cites_events_that_are_there() -> None:
 
     assert {line.part for line in of(work).lines} == set(BriefPart)
     assert all(line.evidence for line in of(work).lines)
-    assert cited <= {evidence_reference(each.provider, each.session, each.id) for each in work.events}
+    assert cited <= {each.reference for each in work.events}
 
 
 class TestDoing:
@@ -591,9 +591,7 @@ class TestStable:
         stable = of(work).stable
 
         assert stable is not None
-        assert [(file.path, file.evidence) for file in stable.files] == [
-            ("a.py", evidence_reference(then.provider, then.session, then.id))
-        ]
+        assert [(file.path, file.evidence) for file in stable.files] == [("a.py", then.reference)]
         assert lines_of(work, BriefPart.STABLE) == [
             "2026-03-01 09:00, at commit abc1234: `pytest` passed (4 passed), since then b.py, a.py"
         ]

@@ -27,7 +27,8 @@ from kite_memory.model.event import (
     Status,
     Where,
 )
-from kite_memory.timeline.schema import BUNDLED, not_written
+from kite_memory.system.sqlite import not_written
+from kite_memory.timeline.schema import BUNDLED
 from kite_memory.timeline.store import Timeline
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -309,7 +310,7 @@ def test_the_hint_depends_on_who_said_no(code: int, next_step: str) -> None:
     error = sqlite3.OperationalError("no")
     error.sqlite_errorcode = code
 
-    assert next_step in not_written(error, Path("/state/timeline.sqlite")).hint
+    assert next_step in not_written(error, Path("/state/timeline.sqlite"), named="the timeline").hint
 
 
 def test_a_timeline_that_may_only_be_read_names_its_owner_and_not_the_disk(timeline: Timeline) -> None:

@@ -12,7 +12,7 @@ from kite_memory.errors import KiteError, NoteNotFound, VaultReadOnly
 from kite_memory.model.note import Amend, Create, NoteStatus, Rejected, Scope, Skip, Supersede
 from kite_memory.vault.drafting import Memo
 from kite_memory.vault.folders import FolderPlace, KernelRenames, NotSupported, PlainRenames, Renames
-from kite_memory.vault.keyed_notes import KeyPlace
+from kite_memory.vault.ledger import KeyPlace
 from kite_memory.vault.notefile import UnreadableNote, parse
 from kite_memory.vault.vault import Vault
 from tests.vault.building import (

@@ -11,8 +11,8 @@ from kite_memory.errors import KiteError
 from kite_memory.model.note import NoteStatus, Scope
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
-from kite_memory.vault.keyed_notes import KeptNote, KeyConflict, KeyPlace
-from kite_memory.vault.ledger import Ledger
+from kite_memory.vault.keyed_notes import KeptNote, KeyConflict
+from kite_memory.vault.ledger import KeyPlace, Ledger
 from kite_memory.vault.ledger.database import VERSION
 from tests.vault.building import START, TEMPLATE
 
@@ -339,7 +339,7 @@ def first_ledger(tmp_path: Path) -> Iterator[Path]:
 def test_a_ledger_of_version_1_keeps_its_keys(first_ledger: Path) -> None:
     ledger = Ledger(first_ledger)
 
-    (known,) = ledger.keys.keyed("port", "project", "orchard", "")
+    (known,) = ledger.keys.keyed(PORT)
 
     assert (known.id, known.size) == ("ID7", -1)
     ledger.close()

@@ -22,9 +22,8 @@ from kite_memory.model.note import Amend, Create, Note, NoteKind, NoteStatus, Re
 from kite_memory.vault.drafting import Memo
 from kite_memory.vault.files import MAX_NOTE_BYTES
 from kite_memory.vault.notefile import render
-from kite_memory.vault.upkeep import MOST_WAITING, first_to_lapse, waits
 from kite_memory.vault.vault import Vault
-from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Skipped, Superseded, Written
+from kite_memory.vault.writing import MOST_WAITING, AlreadyWritten, Amended, LeftAlone, Skipped, Superseded, Written, first_to_lapse
 from tests.counts import examples
 from tests.vault.building import MEMORY_DISK, START, TEMPLATE, contents, decision, drafts, fact, leftovers, note, vault_in, write
 
@@ -73,7 +72,7 @@ def test_never_do_more_notes_wait_than_a_person_goes_through(added: list[Note]) 
             assert vault.known.review_count() <= MOST_WAITING
 
         waiting = [there for known in vault.known.to_review() if (there := vault.notes.read(known.path)) is not None]
-        lapsed = [there for each in added if not waits(there := vault.notes.find(each.id))]
+        lapsed = [there for each in added if not (there := vault.notes.find(each.id)).awaits_review]
         assert len(waiting) == MOST_WAITING
         assert max(map(first_to_lapse, lapsed), default=(0, START)) <= min(map(first_to_lapse, waiting))
         assert all(there.review == "lapsed" if there.conflicts else there.status is NoteStatus.ARCHIVED for there in lapsed)

@@ -16,7 +16,7 @@ from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, VaultMissing
 from kite_memory.model.note import NoteStatus, Scope, Supersede
 from kite_memory.vault.files import Files
-from kite_memory.vault.keyed_notes import KeyPlace
+from kite_memory.vault.ledger import KeyPlace
 from kite_memory.vault.vault import Vault
 from kite_memory.vault.wording import title_key
 from tests.vault.building import MEMORY_DISK, contents, drafts, fact, later, leftovers, vault_in, write

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 from kite_memory.errors import KiteError, StateDamaged, VaultReadOnly
-from kite_memory.model.note import Note
+from kite_memory.model.note import Note, Scope
 from kite_memory.system import sqlite
 from kite_memory.system.sqlite import Migrations
 from kite_memory.vault.files import Stamp
@@ -335,6 +335,29 @@ class OpenedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPlace:
+    """A key with the scope, project and session within which it is unique."""
+
+    key: str
+    scope: Scope
+    project: str = ""
+    session: str = ""
+
+    @classmethod
+    def of(cls, note: Note) -> "KeyPlace":
+        return cls(key=note.key, scope=note.scope, project=note.project, session=note.session)
+
+    @property
+    def columns(self) -> tuple[str, str, str, str]:
+        return self.key, self.scope.value, self.project, self.session
+
+    @property
+    def digest(self) -> str:
+        """Digest that is kept when the key itself is forgotten."""
+        return digest("\0".join((self.scope.value, self.project, self.session, self.key)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Keyed:
     """A file with a key, as of the last comparison. ``expires`` is ISO 8601, or empty."""
 
@@ -345,6 +368,10 @@ class Keyed:
     tags: tuple[str, ...]
     expires: str
     known: KnownFile
+
+    @property
+    def place(self) -> KeyPlace:
+        return KeyPlace(key=self.key, scope=Scope(self.scope), project=self.project, session=self.session)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,11 +387,6 @@ class Wording:
 def link_key(target: str) -> str:
     """Return a key that is equal for a link's target and the file it leads to."""
     return stem_key(target.rpartition("/")[2].removesuffix(".md"))
-
-
-def place_digest(scope: str, project: str, session: str, key: str) -> str:
-    """Return a digest of what a key is unique within: it is kept when the key itself is forgotten."""
-    return digest("\0".join((scope, project, session, key)))
 
 
 _COLUMNS = "path, id, twin, kind, title, project, status, size, mtime_ns, problem"
