@@ -497,6 +497,15 @@ class Syncing:
         }
 
 
+def purge(state: Path, timeline: Timeline, vault: Vault) -> bool:
+    """Erase forgotten text from ``sync.sqlite`` in the folder ``state``. Return whether nothing of it is left there."""
+    if not (state / NAME).exists():
+        return True
+    lines = frozenset(line.id for line, blank in timeline.forgotten.lines() if blank)
+    with closing(SyncState(state / NAME)) as known:
+        return known.erase(lines=lines, notes=frozenset(vault.shared.graves()))
+
+
 def _ordinal(event: Event) -> int:
     return event.ordinal
 

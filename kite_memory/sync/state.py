@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from kite_memory.sync.rows import NoteVersion
-from kite_memory.sync.segments import SyncKey
+from kite_memory.sync.rows import NO_PATH, PATH_KEY, NoteVersion, without_forgotten
+from kite_memory.sync.segments import SyncKey, pack, unpack
 from kite_memory.system import sqlite
 
 NAME = "sync.sqlite"
@@ -69,6 +69,9 @@ class PendingSegments:
         self._state.set("next", str(number + 1))
         self._state.run("INSERT INTO pending VALUES (?, ?)", number, content)
 
+    def replace(self, number: int, content: bytes) -> None:
+        self._state.run("UPDATE pending SET content = ? WHERE number = ?", content, number)
+
     def all(self) -> list[tuple[int, bytes]]:
         return self._state.run("SELECT number, content FROM pending ORDER BY number")
 
@@ -87,6 +90,21 @@ class SyncState:
 
     def close(self) -> None:
         self._database.close()
+
+    def erase(self, *, lines: frozenset[str], notes: frozenset[str]) -> bool:
+        """Erase these lines and notes from what is kept and from what is not in the folder yet; then do what `sqlite.rewrite` does."""
+        key, gone = self.key, notes | self.gone()
+        with self.changing():
+            for number, content in self.pending.all() if key is not None else ():
+                rows, _ = unpack(content, key=key, machine=self.machine, number=number)
+                kept = [row for each in rows if (row := without_forgotten(each, lines=lines, notes=gone)) is not None]
+                if kept != rows:
+                    self.pending.replace(number, pack(kept, key=key, machine=self.machine, number=number))
+            for held in map(self.note, notes):
+                if held is not None and not held.version.key.startswith(PATH_KEY):
+                    self.keep(replace(held, version=replace(held.version, path=NO_PATH), here=""))
+        with sqlite.raising_not_written(self.path, named=str(self.path)):
+            return sqlite.rewrite(self._database)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
