@@ -11,8 +11,9 @@ import orjson
 from kite_memory.sync.rows import NO_PATH, PATH_KEY, NoteVersion, without_forgotten
 from kite_memory.sync.segments import SyncKey, pack, unpack
 from kite_memory.system import sqlite
+from kite_memory.system.private_files import replace_file
 
-NAME = "sync.sqlite"
+NAME, NAMES = "sync.sqlite", "sync.names"
 
 _VERSION_1 = (
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -156,6 +157,16 @@ class SyncState:
             for table in ("positions", "pending", "uptake", "forgotten"):
                 self.run(f"DELETE FROM {table}")  # noqa: S608 - ours
             self.run("UPDATE notes SET sent = 0")
+
+    def names(self) -> frozenset[str]:
+        """Return the names under which this machine has sent anything, in this state or one that was replaced or lost."""
+        kept = self.path.with_name(NAMES)
+        return frozenset(kept.read_text().split() if kept.exists() else ())
+
+    def keep_name(self) -> None:
+        """Keep this machine's name in a file of its own, so that it is known after this state is lost."""
+        if self.machine not in (known := self.names()):
+            replace_file(self.path.with_name(NAMES), "\n".join(sorted({*known, self.machine})).encode())
 
     def notes(self) -> dict[str, HeldNote]:
         return {held.version.key: held for held in map(_held, self.run("SELECT here, size, mtime_ns, sent, version FROM notes"))}

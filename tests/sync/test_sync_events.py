@@ -131,6 +131,24 @@ def unreadable(*_: object) -> None:
     raise OSError("unreachable")
 
 
+def test_what_is_erased_leaves_the_folder_under_a_former_name_of_this_machine_too(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        event, note = said(0, f"remember: {WORDS}", LAPTOP), laptop.remember(f"In short, {WORDS}.")
+        laptop.read(event, session=LAPTOP)
+        settle(laptop, desk)
+        key = laptop.key()
+        for file in (laptop.root / "state").glob("sync.sqlite*"):  # as its error of damage advises
+            file.unlink()
+        laptop.sync(join=key)
+        laptop.forgetting.forget_events(laptop.forgetting.ground(laptop.services.timeline.events.citation(event.id)), blank=True)
+        laptop.services.vault.edits.forget(note)
+
+        settle(laptop, desk)
+
+        assert len(SharedFolder(root=laptop.shared).machines()) == 2
+        assert WORDS.encode() not in everything(laptop, state=False)
+
+
 def test_a_note_forgotten_as_another_comes_back_leaves_the_folder(tmp_path: Path) -> None:
     with homes(tmp_path, "laptop", "desk") as (laptop, desk):
         first, second = laptop.remember("Frost covers come off in May."), laptop.remember(f"In short, {WORDS}.")
