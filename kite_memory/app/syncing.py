@@ -361,12 +361,13 @@ class Syncing:
         state, folder = under_way.state, under_way.folder
         lines = frozenset(line.id for line, blank in self._timeline.forgotten.lines() if blank)
         notes = state.gone()
-        names = [name for name in folder.machines() if name in state.names()]
-        mark = hashlib.sha256("\n".join((*names, "", *sorted(lines), "", *sorted(notes))).encode()).hexdigest()
+        former = state.names()
+        ours = [machine for machine in folder.machines() if machine in former]
+        mark = hashlib.sha256("\n".join((*ours, "", *sorted(lines), "", *sorted(notes))).encode()).hexdigest()
         if state.setting("taken back") == mark:
             return
         whole = True
-        for name, number in [(name, number) for name in names for number in folder.numbers(name)]:
+        for name, number in ((machine, number) for machine in ours for number in folder.numbers(machine)):
             try:
                 rows, malformed = folder.rows(name, number, under_way.key)
             except (NotWhole, OSError):

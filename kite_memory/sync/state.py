@@ -93,7 +93,10 @@ class SyncState:
         self._database.close()
 
     def erase(self, *, lines: frozenset[str], notes: frozenset[str]) -> bool:
-        """Erase these lines and notes from what is kept and from what is not in the folder yet; then do what `sqlite.rewrite` does."""
+        """Erase these lines and notes from what is kept, and from what is not in the folder yet.
+
+        Then do what `sqlite.rewrite` does.
+        """
         key, gone = self.key, notes | self.gone()
         with self.changing():
             for number, content in self.pending.all() if key is not None else ():

@@ -114,8 +114,10 @@ def carry_without(carry: str, *, lines: Collection[str], words: Iterable[str], t
         if len(text) < _LEAST or text in safe:
             return False
         whole = text.removesuffix("…")
-        return text == title or any(whole in each if _PLAIN.search(whole) else whole == each for each in said) or any(
-            each in whole for each in said
+        return (
+            text == title
+            or any(whole in each if _PLAIN.search(whole) else whole == each for each in said)
+            or any(each in whole for each in said)
         )
 
     def cleaned(value: object, name: str = "") -> object:

@@ -187,6 +187,7 @@ _SAID = lazy_regex(
     r"|(?<!~)~(?!~)|[$%&@^|]|[^\x00-\x7f\w\s]"
 )
 """Words, and the signs that change what they say; not punctuation, nor what is markup in markdown."""
+_BETWEEN_DIGITS = frozenset(".,:/")
 _QUOTED_LINE = lazy_regex(r"^[ \t]*>[> \t]*", re.MULTILINE)
 _RELATED = lazy_regex(r"^\*\*Related:\*\*.*$", re.MULTILINE)
 _CALLOUT = lazy_regex(r"^> ?\[!\w{1,20}\][+-]? ?", re.MULTILINE)
@@ -250,12 +251,14 @@ def body_key(text: str) -> str:
 
 def signs(text: str) -> frozenset[str]:
     """Return the operators, signs and symbols of a text: < and >, != and ==, ✅ and ❌ change what its words say."""
-    return frozenset([token for token in _said(text) if not (_WORD.match(token) or token in ".,:/")])
+    return frozenset([each for each in _said(text) if not (_WORD.match(each) or each in _BETWEEN_DIGITS)])
 
 
 def _said(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKC", _QUOTED_LINE.sub("", text)).casefold().replace("\N{MINUS SIGN}", "-")
-    return [token for token in _SAID.findall(folded) if token.isascii() or _WORD.match(token) or unicodedata.category(token)[0] == "S"]
+    return [
+        token for token in _SAID.findall(folded) if token.isascii() or _WORD.match(token) or unicodedata.category(token)[0] == "S"
+    ]
 
 
 def digest(text: str | bytes) -> str:

@@ -140,7 +140,7 @@ def test_nor_does_the_vault_outside_of_its_trash(services: Services) -> None:
 
 
 def transcript(word: str, session: str) -> list[str]:
-    """Claude Code's lines of a session whose title, background command and open call hold the word; the last asks for its output."""
+    """Claude Code's lines of a session whose title, background command and open call hold the word; the last are their results."""
 
     def row(number: int, role: str, content: object, **more: object) -> str:
         line = {"type": role, "uuid": f"{number:08x}-{session[9:]}", "sessionId": session, "cwd": "/home/u/orchard", **more}

@@ -125,7 +125,9 @@ def open_home(
             memory=services.recall.memory,
             index_notes=services.indexer.refresh,
             forgetting=forgetting,
-            erase=lambda: forgetting.purge_files({"sync.sqlite": partial(purge, root / "state", services.timeline, services.vault)}),
+            erase=lambda: forgetting.purge_files(
+                {"sync.sqlite": partial(purge, root / "state", services.timeline, services.vault)}
+            ),
             machine=Machine(name=root.name, state=root / "state", environment={}),
             clock=clock,
             step=step,

@@ -519,7 +519,11 @@ def test_an_erased_line_that_is_written_twice_does_not_come_back_under_another_i
 
 def test_what_a_cursor_carries_loses_erased_words_and_keeps_the_rest(timeline: Timeline) -> None:
     carry = Progress(
-        started=START, cwd="/orchard/pump", branch="pump", title="The zanderfisch", running={"1": "make pump", "2": "make zanderfisch"}
+        started=START,
+        cwd="/orchard/pump",
+        branch="pump",
+        title="The zanderfisch",
+        running={"1": "make pump", "2": "make zanderfisch"},
     )
     carry.calls.open("a", OpenCall(event=event(1).id, tool="Bash", detail="make zanderf…"))
     carry.calls.open("b", OpenCall(event=event(2).id, tool="Bash", detail="make gate"))
