@@ -31,7 +31,7 @@ from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, TimelineConversations, known_project
 from kite_memory.app.session_context import commands_run, conversation
-from kite_memory.app.syncing import Machine, Syncing
+from kite_memory.app.syncing import Machine, Syncing, purge
 from kite_memory.app.trace import Tracer
 from kite_memory.app.usage_report import ExtractorState, ShownNotes, StatusReport
 from kite_memory.app.vault_pages import VaultPages
@@ -278,12 +278,13 @@ class _Upkeep:
     store: LocalStore
     consolidating: Consolidation
     state: Path
+    purge_sync: Callable[[], bool]
 
     def erase(self, forgetting: Forgetting) -> list[str]:
         """Delete all other copies of forgotten text, and return which databases may still hold it."""
         self.consolidating.erase_copies()
         kept = [] if drop_answers(self.state) else [f"{self.state / 'answers'} may still hold it: it cannot be deleted"]
-        return [*forgetting.purge_files({"bridge.sqlite": self.store.purge}), *kept]
+        return [*forgetting.purge_files({"bridge.sqlite": self.store.purge, "sync.sqlite": self.purge_sync}), *kept]
 
 
 def _open_upkeep(stores: _Stores, recalling: _Recalling, closing: ExitStack, *, in_background: bool) -> _Upkeep:
@@ -304,7 +305,14 @@ def _open_upkeep(stores: _Stores, recalling: _Recalling, closing: ExitStack, *, 
         worked_on=partial(worked_on, timeline),
         daily=config.vault_journal,
     )
-    return _Upkeep(pages=pages, forgetting=forgetting, store=store, consolidating=consolidating, state=config.state)
+    return _Upkeep(
+        pages=pages,
+        forgetting=forgetting,
+        store=store,
+        consolidating=consolidating,
+        state=config.state,
+        purge_sync=partial(purge, config.state, timeline, vault),
+    )
 
 
 def _uses(stores: _Stores, recalling: _Recalling) -> Callable[[], Callable[[Note], NoteUse]]:
