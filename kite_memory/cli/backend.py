@@ -109,10 +109,9 @@ def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, C
     recall, meaning = IndexedNotes(index=index, clock=clock), meaning_of(embedder)
     if op == "ask":
         from kite_memory.app.question_answering import QuestionAnswering
-        from kite_memory.protected import protected_literals
-        from kite_memory.redaction.cleaning import protect
+        from kite_memory.protected import protect_process
 
-        protect(protected_literals(config.file))
+        protect_process(config.file)
         asking = QuestionAnswering(
             timeline=timeline,
             notes=vault.notes,

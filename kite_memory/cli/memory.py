@@ -31,6 +31,7 @@ def team_search(config: Config, query: str, *, project: str, limit: int, seconds
         return lambda hits: hits
     from kite_memory.app.searching import searched_for
     from kite_memory.keys import keys_beside
+    from kite_memory.protected import protect_process
     from kite_memory.redaction import drop_private, redact
     from kite_memory.team.search import Asking, Team, together
 
@@ -38,6 +39,7 @@ def team_search(config: Config, query: str, *, project: str, limit: int, seconds
     token = keys_beside(config.file).find("team-token")
     if token is None or not wanted.notes or not wanted.words:
         return lambda hits: hits
+    protect_process(config.file)  # the daemon's protection does not cover this process
     asking = Asking(
         Team(address=config.team.bridge, token=token.value),
         redact(drop_private(wanted.words)),

@@ -46,13 +46,12 @@ from kite_memory.model.hit import Judge
 from kite_memory.model.note import Note
 from kite_memory.paths import asset_folder
 from kite_memory.projects import project_of
-from kite_memory.protected import protected_literals
+from kite_memory.protected import protect_process
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Requirement
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.redaction.cleaning import protect
 from kite_memory.sources import Source
 from kite_memory.system.sqlite import seal
 from kite_memory.text.display import age
@@ -194,7 +193,7 @@ class _Stores:
 
 
 def _open_stores(config: Config, closing: ExitStack, clock: Callable[[], datetime]) -> _Stores:
-    protect(protected_literals(config.file))
+    protect_process(config.file)
     closing.callback(seal, config.state)  # runs last, when everything opened after it is closed
     timeline = Timeline(config.state / "timeline.sqlite")
     closing.callback(timeline.close)
