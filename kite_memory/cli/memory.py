@@ -13,7 +13,7 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import daemon_runs, perform
-from kite_memory.cli.console import ask, is_interactive, print_data, print_json, print_message, read_all
+from kite_memory.cli.console import ask, is_interactive, named_folder, print_data, print_json, print_message, read_all
 from kite_memory.cli.main import add
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
@@ -104,7 +104,7 @@ def search(
     Example: kmem search "why postgres"
     """
     with_the_team = team_search(configuration.load(), " ".join(query), project=project, limit=limit)
-    found = perform("search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=_here())
+    found = perform("search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=named_folder())
     of_the_team = [hit for hit in with_the_team(found["hits"]) if not since or not hit.get("team") or _is_since(hit, since)]
     found["hits"] = [{**hit, "rank": hit.get("rank", place)} for place, hit in enumerate(of_the_team, 1)]
     if as_json:
@@ -152,7 +152,7 @@ def recall(
 
     Example: kmem recall "which database does the job queue use?" --explain
     """
-    folder = _here() if cwd is None else str(cwd.absolute())
+    folder = named_folder(cwd)
     answer = perform("recall", prompt=_words(prompt), session=session, cwd=folder, explain=explain)
     if as_json:
         print_json(answer)
@@ -302,7 +302,7 @@ def remember(
         key=key,
         ttl=ttl,
         tags=tag or [],
-        cwd=_here(),
+        cwd=named_folder(),
     )
     if as_json:
         print_json(written)
@@ -516,13 +516,6 @@ _OUTCOMES = {"unknown": "used or not is unknown", "open": "the turn is not over 
 def _outcome(shown: dict[str, Any]) -> str:
     said = _OUTCOMES.get(shown["outcome"], shown["outcome"])
     return f"{said}: {shown['because']}" if shown["because"] else said
-
-
-def _here() -> str:
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError:  # the working folder was deleted
-        return ""
 
 
 def _words(given: list[str]) -> str:
