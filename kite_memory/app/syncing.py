@@ -444,8 +444,8 @@ class Syncing:
         kept = [event for event in events if line_of(event.id) not in lines]
         for (provider, of, file), group in groupby(kept, key=lambda event: (event.provider, event.session, event.where.file)):
             session = self._timeline.sessions.get(provider, of)
-            for some in _divided(group) if session is not None else ():
-                yield EventsRow(session=session, file=file, events=some)
+            if session is not None:
+                yield from (EventsRow(session=session, file=file, events=some) for some in _divided(group))
 
     def _tried(self, under_way: _Round, target: str) -> Json:
         """Return what would be exchanged, and change nothing."""

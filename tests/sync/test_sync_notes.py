@@ -286,7 +286,9 @@ def test_a_page_without_an_id_that_was_forgotten_stops_no_later_change(tmp_path:
     with homes(tmp_path, "laptop", "desk") as (laptop, desk):
         (laptop.vault / "boiler.md").write_text("# Boiler\n\nIt is serviced in May.\n")
         settle(laptop, desk)
-        laptop.forgetting.forget_notes([laptop.services.vault.notes.read("boiler.md")])
+        boiler = laptop.services.vault.notes.read("boiler.md")
+        assert boiler is not None
+        laptop.forgetting.forget_notes([boiler])
         laptop.remember("Frost covers come off in May.")
 
         settle(laptop, desk)
@@ -299,7 +301,9 @@ def test_a_page_that_the_others_never_saw_is_forgotten_without_a_word_to_them(tm
     with homes(tmp_path, "laptop", "desk") as (laptop, desk):
         (laptop.vault / "boiler.md").write_text("# Boiler\n\nIt is serviced in May.\n")
         laptop.services.vault.scanner.compare()
-        laptop.forgetting.forget_notes([laptop.services.vault.notes.read("boiler.md")])
+        boiler = laptop.services.vault.notes.read("boiler.md")
+        assert boiler is not None
+        laptop.forgetting.forget_notes([boiler])
 
         assert laptop.sync()["went"]["gone"] == 0
         assert desk.sync()["problems"] == []

@@ -125,7 +125,7 @@ _MENTION = re.compile(r"'([^'\n]{1,1000})' \(see below for [^)\n]{1,80}\)|@/?(?=
 
 
 def _unmarked(text: str) -> str:
-    """Return words alike whether ``@file`` in them is as typed or as the model is told of it."""
+    """Return words alike whether ``@file`` in them is as typed or as the model reads it."""
     return _plain(_MENTION.sub(r"\1", text))
 
 
@@ -395,7 +395,7 @@ class ClineInterpreter:
                 self._say(words, parent=event)
 
     def _words_in(self, text: str, call: OpenCall, event: str) -> None:
-        """Add the user's words in the result of a tool by which the agent asks or writes to them; nobody else writes there."""
+        """Add the user's words in the result of a tool by which the agent asks or writes to them; no one else writes there."""
         if feedback := feedback_of(text):
             self._say(feedback, parent=event)
         for words in persons_words(text):
