@@ -332,7 +332,9 @@ def contents(
     columns = index.columns()
     if not len(columns) or not project:
         return ()
-    mask = search.spoken(columns, now) & search.within(columns, index.project_number(project))
+    number = index.project_number(project)
+    mask = search.spoken(columns, now) & search.within(columns, number)
+    mask &= search.holding(index, columns, project=number, branch=branch, session=session)
     notes = columns.notes
     scores = notes["importance"].astype(np.float64)
     scores += _LASTING * ~search.of_kinds(columns, {NoteKind.INSIGHT})
@@ -347,7 +349,7 @@ def contents(
     found = index.notes(notes["number"][rows].tolist())
     for row in rows.tolist():
         note = found.get(int(notes["number"][row]))
-        if note is None or name(note) in shown or name(note) in ranked or not note.holds_in(branch=branch, session=session):
+        if note is None or name(note) in shown or name(note) in ranked:
             continue
         line = title_line(note)
         if note.drifted or not line or is_past(note, today):

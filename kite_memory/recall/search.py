@@ -90,6 +90,11 @@ def within(columns: Columns, project: int) -> Mask:
     return columns.within(project)
 
 
+def holding(index: Index, columns: Columns, *, project: int | None, branch: str, session: str) -> Mask:
+    """Return a mask of the notes that apply there, as `Columns.holding` does."""
+    return columns.holding(project=project, none=index.project_number(""), branch=branch, session=session)
+
+
 def handicap(columns: Columns, project: int) -> Scores:
     """Return the penalty of each note: positive for another project's, else 0."""
     return np.where(within(columns, project), 0.0, FOREIGN_PROJECT)

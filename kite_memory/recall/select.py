@@ -17,7 +17,7 @@ import numpy as np
 
 from kite_memory.model.event import Event, EventType, Problem
 from kite_memory.model.hit import Hit, Injection, Question
-from kite_memory.model.note import Note, Scope
+from kite_memory.model.note import Note
 from kite_memory.recall import gate, lexical, search
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index, Signals
@@ -306,13 +306,6 @@ class _Search:
     limit: int
     explain_all: bool
 
-    def admits(self, note: Note) -> bool:
-        """Return whether a note may be shown in the prompt's project, branch and session."""
-        prompt = self.prompt
-        if prompt.project and note.project not in ("", prompt.project) and note.scope is Scope.PROJECT:
-            return False
-        return note.holds_in(branch=prompt.branch, session=prompt.session)
-
     def hits(self, scores: search.Scores, limit: int) -> tuple[Hit, ...]:
         return hits(self.index, self.signals, scores, inherited=self.inherited, limit=limit, project=self.prompt.project)
 
@@ -342,7 +335,8 @@ def weigh(
     if not len(signals.columns):
         return Weighed(candidates=(), threshold=0.0, silence=_empty(signals.problems))
     number = index.project_number(prompt.project) if prompt.project else None
-    scores, inherited = _scored(signals, number, now)
+    holding = search.holding(index, signals.columns, project=number, branch=prompt.branch, session=prompt.session)
+    scores, inherited = _scored(signals, number, holding, now)
     if not (scores > -np.inf).any():
         return Weighed(candidates=(), threshold=0.0, silence="nothing in the vault that may be said")
     searched = _Search(
@@ -366,8 +360,11 @@ def weigh(
     return replace(weighed, chosen=0, silence=needless.value, needless=needless, question=None) if needless else weighed
 
 
-def _scored(signals: Signals, project: int | None, now: float) -> tuple[search.Scores, search.Mask]:
-    """Return each eligible note's score, and a mask of notes that inherited their score from a note they replace."""
+def _scored(signals: Signals, project: int | None, holding: search.Mask, now: float) -> tuple[search.Scores, search.Mask]:
+    """Return each eligible note's score, and a mask of notes that inherited their score from a note they replace.
+
+    Notes outside ``holding`` are not eligible: they would take the places of those that may be shown.
+    """
     columns = signals.columns
     scores = search.for_a_prompt(signals)
     if project is not None:
@@ -376,7 +373,7 @@ def _scored(signals: Signals, project: int | None, now: float) -> tuple[search.S
     pairs = search.succession(columns)
     own = np.where(mask, scores, -np.inf)
     scores = search.settled(own, pairs[mask[pairs].all(axis=1)])
-    return np.where(search.spoken(columns, now), scores, -np.inf), scores > own
+    return np.where(search.spoken(columns, now) & holding, scores, -np.inf), scores > own
 
 
 def _by_score(searched: _Search, threshold: float) -> Weighed:
@@ -385,7 +382,7 @@ def _by_score(searched: _Search, threshold: float) -> Weighed:
     if not explain_all:
         scores = np.where(scores >= threshold - _NEAR, scores, -np.inf)
     enough = (CANDIDATES if explain_all else limit) + min(len(searched.shown), _SEEN) + _SPARE
-    candidates = tuple(hit for hit in searched.hits(scores, enough) if searched.admits(hit.note))
+    candidates = searched.hits(scores, enough)
     fresh = tuple(hit for hit in candidates if name(hit.note) not in searched.shown)[: CANDIDATES if explain_all else limit]
     chosen = sum(hit.score >= threshold for hit in fresh[:limit])
     silence = ""
@@ -465,7 +462,7 @@ def _estimates(searched: _Search, fitted: Gate, tallies: Mapping[str, Tally]) ->
     names: dict[str, int] = {}
     for row in rows.tolist():
         note = notes.get(int(columns.notes["number"][row]))
-        if note is not None and searched.admits(note):
+        if note is not None:
             names.setdefault(name(note), row)
     rows = np.array(list(names.values())[: CANDIDATES + seen], np.intp)
     candidates = _candidates(searched, rows, notes, near)

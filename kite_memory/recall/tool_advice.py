@@ -211,7 +211,9 @@ class ToolAdvice:
         if not len(columns):
             return
         mask = search.spoken(columns, now.timestamp())
-        mask &= search.within(columns, self._index.project_number(action.project))
+        project = self._index.project_number(action.project)
+        mask &= search.within(columns, project)
+        mask &= search.holding(self._index, columns, project=project, branch=branch, session=action.session)
         scores = np.where(mask, signals.bm25, 0.0)
         rows = np.flatnonzero(scores > 0)
         rows = rows[np.argsort(-scores[rows], kind="stable")[:_CANDIDATES]]
@@ -219,7 +221,7 @@ class ToolAdvice:
         # Preferences and important notes come before notes that share more words.
         read.sort(key=lambda pair: (pair[0].kind is not NoteKind.PREFERENCE, -pair[0].importance))
         for note, reading in read:
-            if name(note) not in shown and note.holds_in(branch=branch, session=action.session):
+            if name(note) not in shown:
                 yield note, reading
 
     def _read(self, catalogue: str, numbers: Sequence[int]) -> list[tuple[Note, NoteWarnings]]:
