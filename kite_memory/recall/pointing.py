@@ -333,8 +333,8 @@ def contents(
     if not len(columns) or not project:
         return ()
     number = index.project_number(project)
-    mask = search.spoken(columns, now) & search.within(columns, number)
-    mask &= search.holding(index, columns, project=number, branch=branch, session=session)
+    holding = search.holding(index, columns, project=number, branch=branch, session=session)
+    mask = search.spoken(columns, now, holding) & holding & search.within(columns, number)
     notes = columns.notes
     scores = notes["importance"].astype(np.float64)
     scores += _LASTING * ~search.of_kinds(columns, {NoteKind.INSIGHT})

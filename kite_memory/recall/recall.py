@@ -20,7 +20,7 @@ from kite_memory.recall.pointing import Commands, contents, nearest, nothing_run
 from kite_memory.recall.prose import NoteFiles, name
 from kite_memory.recall.rendering import CHARACTERS, block, handle, render_prompt_block
 from kite_memory.recall.rendering import contents as list_of
-from kite_memory.recall.search import Query, recent, search, spoken
+from kite_memory.recall.search import Query, recent, search, spoken, unbound
 from kite_memory.recall.select import (
     Delivery,
     Needless,
@@ -433,7 +433,7 @@ class Recall:
         a judge reads it.
         """
         columns = self._index.columns()
-        may_be_shown = spoken(columns, self._clock().timestamp())
+        may_be_shown = spoken(columns, self._clock().timestamp(), unbound(columns))
         for hit in hits:
             numbers = self._index.numbers(name(hit.note))
             rows = columns.rows_of(np.array(numbers, np.int64)).tolist()

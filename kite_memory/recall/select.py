@@ -370,10 +370,10 @@ def _scored(signals: Signals, project: int | None, holding: search.Mask, now: fl
     if project is not None:
         scores = scores - search.handicap(columns, project)
     mask = search.found(columns, now)
-    pairs = search.succession(columns)
+    pairs = search.in_force(columns, search.succession(columns), now, holding)
     own = np.where(mask, scores, -np.inf)
     scores = search.settled(own, pairs[mask[pairs].all(axis=1)])
-    return np.where(search.spoken(columns, now) & holding, scores, -np.inf), scores > own
+    return np.where(search.spoken(columns, now, holding) & holding, scores, -np.inf), scores > own
 
 
 def _by_score(searched: _Search, threshold: float) -> Weighed:

@@ -210,10 +210,9 @@ class ToolAdvice:
         columns = signals.columns
         if not len(columns):
             return
-        mask = search.spoken(columns, now.timestamp())
         project = self._index.project_number(action.project)
-        mask &= search.within(columns, project)
-        mask &= search.holding(self._index, columns, project=project, branch=branch, session=action.session)
+        holding = search.holding(self._index, columns, project=project, branch=branch, session=action.session)
+        mask = search.spoken(columns, now.timestamp(), holding) & holding & search.within(columns, project)
         scores = np.where(mask, signals.bm25, 0.0)
         rows = np.flatnonzero(scores > 0)
         rows = rows[np.argsort(-scores[rows], kind="stable")[:_CANDIDATES]]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,29 @@ def test_notes_that_may_not_be_shown_hide_no_other(services: Services, where: di
     weighed = services.reopened(requirement=how).weighed(ON_THE_QUEUE, branch="main")
 
     assert [hit.note.id for hit in weighed.candidates] == ["new"]
+
+
+NARROW: list[dict[str, Any]] = [{"branch": "fix/queue"}, {"scope": Scope.SESSION, "session": "another"}, {"expires": DAY}]
+
+
+@pytest.mark.parametrize("where", NARROW)
+def test_a_note_is_shown_where_what_replaces_it_does_not_hold(services: Services, where: dict[str, Any]) -> None:
+    services.over(QUEUE, replace(NEW, supersedes=(QUEUE.path,), **where), *VAULT[1:])
+
+    found = [hit.note.id for hit in services.weighed(ON_THE_QUEUE, branch="main").candidates]
+
+    assert "queue" in found
+    assert "new" not in found
+
+
+@pytest.mark.parametrize("where", [*NARROW[:2], {"expires": DAY + timedelta(days=9)}])
+def test_a_note_is_replaced_where_what_replaces_it_holds(services: Services, where: dict[str, Any]) -> None:
+    services.over(QUEUE, replace(NEW, supersedes=(QUEUE.path,), **where), *VAULT[1:])
+
+    found = [hit.note.id for hit in services.weighed(ON_THE_QUEUE, branch="fix/queue", session="another").candidates]
+
+    assert "queue" not in found
+    assert "new" in found
 
 
 def test_a_session_begins_with_the_only_note_of_its_branch(services: Services) -> None:
