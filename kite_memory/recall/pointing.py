@@ -137,11 +137,12 @@ def asks_of_the_past(text: str) -> bool:
     return _PAST.search(" ".join(text[:_ASKED].split())) is not None
 
 
-def asked_for(text: str, near: Sequence[Hit]) -> int:
+def asked_for(text: str, near: Sequence[Hit], *, readiness: float = 1.0) -> int:
     """Return how many of the ``near`` notes, likeliest first, a question about the past asks for: 1 if the first is clearly ahead,
-    else 0.
+    else 0. ``readiness`` divides the odds that it needs, as the dial says.
     """
-    if not near or near[0].score < _CLEAR or not asks_of_the_past(text):
+    least = _CLEAR / (_CLEAR + (1 - _CLEAR) * readiness)
+    if not near or near[0].score < least or not asks_of_the_past(text):
         return 0
     return int(len(near) < 2 or near[0].score >= _AHEAD * near[1].score)
 

@@ -355,7 +355,8 @@ class Recall:
         weighed = self._weighed(prompt)
         chosen = weighed.candidates[: weighed.chosen]
         if not chosen and self._requirement.threshold is None and not self._requirement.judged and not weighed.needless:
-            chosen = weighed.near[: pointing.asked_for(prompt.text, weighed.near)]
+            asked = pointing.asked_for(prompt.text, weighed.near, readiness=self._requirement.readiness)
+            chosen = weighed.near[: min(asked, self._notes_per_prompt)]
         quotes, pointers = self._beside(prompt, weighed, chosen)
         first = not prompt.situation.position
         rendered = render_prompt_block(

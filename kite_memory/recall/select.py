@@ -251,6 +251,12 @@ class Requirement:
         return self.gate.thresholds[self.dial]
 
     @property
+    def readiness(self) -> float:
+        """By how much the dial divides the odds of a note that is worth showing; 1 where it is normal."""
+        normal = self.gate.thresholds["normal"]
+        return normal / (1 - normal) * (1 - self.likely) / self.likely
+
+    @property
     def probability(self) -> float:
         """Probability from which a note is shown at once."""
         return max(self.gate.thresholds["quiet"], self.likely) if self.judged else self.likely
