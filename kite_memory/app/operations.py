@@ -9,6 +9,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, get_args, get_origin
 
@@ -19,7 +20,7 @@ from kite_memory.app.searching import hit_json, known_project
 from kite_memory.app.session_context import before
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import Note, NoteKind, Scope
-from kite_memory.projects import project_of
+from kite_memory.projects import branch_of, project_of
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Prompt
 from kite_memory.redaction import drop_private, redact
@@ -112,7 +113,7 @@ class PromptAnswers:
         With ``session``, the prompt counts as its next: notes shown there are left out, and its topic is considered.
         """
         began = time.perf_counter()
-        asked = self._prompt(drop_private(prompt), session, project_of(cwd))
+        asked = self._prompt(drop_private(prompt), session, cwd)
         injection = self._recall.answer(asked, remember=False)
         answer: Json = {
             "silent": injection.silent,
@@ -133,15 +134,14 @@ class PromptAnswers:
             answer["explained"] = explained_json(asked, weighed)
         return answer
 
-    def _prompt(self, text: str, session: str, project: str) -> Prompt:
+    def _prompt(self, text: str, session: str, cwd: str) -> Prompt:
         """Build the prompt. ``session`` may be the beginning of an id if it matches one session only."""
         named = self._timeline.sessions.named(session) if session.isprintable() and session else []
         known = next((each for each in named if each.id == session), named[0] if len(named) == 1 else None)
+        prompt = Prompt(text=text, session=session, project=project_of(cwd), branch=branch_of(cwd))
         if known is None:
-            return Prompt(text=text, session=session, project=project)
-        return Prompt(
-            text=text, session=known.id, project=project, situation=before(self._timeline, known.provider, known.id, text)
-        )
+            return prompt
+        return replace(prompt, session=known.id, situation=before(self._timeline, known.provider, known.id, text))
 
 
 class NoteChanges:

@@ -439,6 +439,19 @@ class TestRecall:
         assert answer["block"] == hook(services, prompt=ASKS)
         assert answer["for_the_judge"] == 0
 
+    @pytest.mark.parametrize(("head", "given"), [("main", False), ("fix/queue", True)])
+    def test_it_is_what_the_hook_gives_on_this_branch(self, services: Services, head: str, given: bool) -> None:
+        folder = services.config.vault.parent / "mycelia"
+        (folder / ".git" / "HEAD").write_text(f"ref: refs/heads/{head}\n")
+        for path in services.config.vault.glob("decisions/*.md"):
+            path.write_text(path.read_text().replace("project: mycelia\n", "project: mycelia\nbranch: fix/queue\n"))
+        services.pipeline.compare_vault()
+
+        answer = services.operations.perform("recall", {"prompt": ASKS, "cwd": str(folder)})
+
+        assert ("decisions/" in answer["block"]) is given
+        assert answer["block"] == hook(services, prompt=ASKS)
+
     def test_it_is_explained_part_by_part(self, services: Services) -> None:
         answer = services.operations.perform("recall", {"prompt": ASKS, "explain": True})
 
