@@ -76,12 +76,12 @@ class NoteView:
         return [] if self._vault.root.is_dir() else [f"there is no vault at {self._vault.root}"]
 
     def opened(self, *, notes: list[str], tokens: int = TOKENS) -> Json:
-        """Return notes as an agent reads them, each in at most ``tokens``; missing ones are listed with a hint."""
+        """Return notes as an agent reads them, each in at most ``tokens``, or whole with 0; missing ones are listed with a hint."""
         briefs: list[Json] = []
         missing: list[Json] = []
         for called in notes[:_MOST]:
             try:
-                briefs.append(self._in_brief(called, min(max(tokens, _FEWEST), _MOST_TOKENS)))
+                briefs.append(self._in_brief(called, min(max(tokens, _FEWEST), _MOST_TOKENS)) if tokens else self._whole(called))
             except KiteError as error:
                 missing.append({"note": plain_line(called), "reason": str(error), "hint": error.hint})
         return {"notes": briefs, "missing": missing, "text": "\n\n".join(each["text"] for each in briefs)}
@@ -92,11 +92,17 @@ class NoteView:
         note = self.in_force(called)
         return {"id": note.id or note.path, "path": note.path, "text": in_brief(note, tokens)}
 
+    def _whole(self, called: str) -> Json:
+        shown = self.show(note=called)
+        return {"id": shown["id"] or shown["path"], "path": shown["path"], "text": shown["text"].rstrip("\n")}
+
     def show(self, *, note: str, history: bool = False, expired: bool = False) -> Json:
         """Return one note. With ``history``, also all versions of a note under a key, newest first.
 
-        With ``expired``, a note that has expired is returned as well.
+        With ``expired``, a note that has expired is returned as well. Without the two, ``note`` may be a conversation's citation.
         """
+        if not (history or expired) and (said := self._conversation(note)):
+            return _conversation_json(note, said)
         found = self.found(note) if expired else self.in_force(note)
         file = self._vault.root / found.path
         try:
@@ -203,6 +209,12 @@ def became_of(note: Note) -> list[str]:
         lines.append(f"the code it rests on has changed since, as seen on {note.drifted:%Y-%m-%d}: {files}")
     lines += [f"may contradict {other}; `kmem review` asks which holds" for other in note.conflicts[:_FILES]]
     return [plain_line(line, 500) for line in lines]
+
+
+def _conversation_json(citation: str, said: str) -> Json:
+    text = {"text": plain(said), "body": plain(said), "title": plain_line(said, _BEGINNING)}
+    nothing = dict.fromkeys(("path", "project", "created", "status", "file", "version"), "")
+    return {"id": citation, "kind": "conversation", "evidence": [citation], "tags": [], "became": [], **nothing, **text}
 
 
 def note_json(note: Note) -> Json:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from kite_memory.vault import Vault
     from kite_memory.wiring.services import Services
 
+_HANDLE = 8
+"""Length of a conversation's short name."""
 _OF_THE_TIMELINE = frozenset({"timeline", "resume", "threads", "how", "fix", "blame", "became"})
 _OF_THE_VAULT = frozenset({"show", "open", "notes", "around", "graph"})
 _OF_THE_INDEX = frozenset({"search", "ask"})
@@ -74,10 +76,20 @@ def _vault_queries(config: Config, op: str, arguments: Mapping[str, Any], opened
     if op in ("show", "open", "notes", "around"):
         from kite_memory.app.note_view import NoteView
 
-        return NoteView(vault=vault, clock=clock).operations()
+        return NoteView(vault=vault, clock=clock, conversation=partial(_conversation, config, opened)).operations()
     from kite_memory.app.vault_pages import VaultPages
 
     return VaultPages(vault=vault, clock=clock).operations()
+
+
+def _conversation(config: Config, opened: ExitStack, called: str) -> str:
+    """Return the conversation of this citation, as with all services. The timeline is only opened for what may be a citation."""
+    if "#" not in called and len(called) != _HANDLE:
+        return ""
+    from kite_memory.app.session_context import conversation
+    from kite_memory.timeline.store import Timeline
+
+    return conversation(opened.enter_context(closing(Timeline(config.state / "timeline.sqlite"))), called)
 
 
 def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:

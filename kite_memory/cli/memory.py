@@ -65,7 +65,6 @@ _SURROUNDINGS = {
     "errors": "what failed",
 }
 
-WHOLE = 4_000
 NoteName = Annotated[
     str, typer.Argument(metavar="NOTE", help="Id, path or title of a note; the beginning is enough if it is unique.")
 ]
@@ -209,7 +208,7 @@ def show(
     if len(note) > 1 or not (history or as_json or tokens == 0):
         if history:
             raise UsageError("one note's history at a time", hint="name one note")
-        opened = perform("open", notes=note, tokens=tokens or WHOLE)
+        opened = perform("open", notes=note, tokens=tokens)
         if as_json:
             print_json(opened)
         elif opened["text"]:

@@ -98,6 +98,30 @@ def test_without_a_model_the_plain_brief_is_shown_and_why(worked_in: Machine) ->
     assert shown.err.startswith("note: no model is set up that could polish it")
 
 
+@pytest.mark.parametrize("how", [[], ["--json"], ["--tokens", "0"], ["--tokens", "0", "--json"]])
+def test_a_conversation_is_shown_by_its_citation(worked_in: Machine, how: list[str]) -> None:
+    asked = in_this_process(worked_in, ["timeline", FIRST, "--json"], cwd=worked_in.home).json()["events"][0]["id"]
+
+    shown = in_this_process(worked_in, ["show", f"claude-code:{FIRST}#{asked[:8]}", *how], cwd=worked_in.home)
+
+    assert shown.code == 0, shown.err
+    assert "Let the sweeper take back claims" in shown.out
+
+
+def test_several_notes_are_shown_whole(machine: Machine) -> None:
+    for name in ("plums", "pears"):
+        words = f"About {name}. " + f"A tree of {name} is watered. " * 500
+        assert in_this_process(machine, ["remember", words], cwd=machine.home).code == 0
+
+    one, both = (
+        in_this_process(machine, ["show", *names, "--tokens", "0"], cwd=machine.home)
+        for names in (["About plums"], ["About plums", "About pears"])
+    )
+
+    assert one.out.count("is watered") >= 500
+    assert both.out.count("is watered") >= 1_000
+
+
 @pytest.mark.parametrize("daemon", [False, True])
 def test_a_long_session_is_reported_whole(machine: Machine, daemon: bool) -> None:
     transcript = Transcript(FIRST, cwd=str(machine.home / "orchard"))
