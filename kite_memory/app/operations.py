@@ -90,6 +90,9 @@ def bridge_operations(bridge: ToolDispatcher) -> Mapping[str, Callable[..., Json
     return {"bridge": performed}
 
 
+_NO_PROJECT = "this folder belongs to no project: an agent that works here is only given notes that belong to none"
+
+
 class PromptAnswers:
     """What prompts are shown."""
 
@@ -110,7 +113,8 @@ class PromptAnswers:
     def recall(self, *, prompt: str, session: str = "", cwd: str = "", explain: bool = False) -> Json:
         """Return what recall answers to a prompt, without recording it as shown.
 
-        With ``session``, the prompt counts as its next: notes shown there are left out, and its topic is considered.
+        With ``session``, the prompt counts as its next: notes shown there are left out, and its topic is considered. Outside a
+        project, a person is shown notes of all projects, as an agent is not.
         """
         began = time.perf_counter()
         asked = self._prompt(drop_private(prompt), session, cwd)
@@ -125,7 +129,7 @@ class PromptAnswers:
             "pointers": [pointer_json(pointer) for pointer in injection.pointers],
             "quotes": [quote_json(quote) for quote in injection.quotes],
             "for_the_judge": len(injection.question.candidates) if injection.question else 0,
-            "problems": self._note_view.index_problems(),
+            "problems": [*self._note_view.index_problems(), *([] if asked.project else [_NO_PROJECT])],
         }
         if explain:
             weighed = self._recall.weigh(asked)

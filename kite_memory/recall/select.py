@@ -220,7 +220,7 @@ class Prompt:
 
     ``situation`` comes from the session's events and is empty for an unknown session. ``tokens`` is what is left of the turn's
     budget, if something was shown already. ``branch`` is the branch the session works on: notes of other branches, not merged yet,
-    are left out.
+    are left out. Where the project is unknown, notes of all are considered, or with ``project_only`` those of no project.
     """
 
     text: str
@@ -230,6 +230,7 @@ class Prompt:
     situation: Situation = field(default_factory=Situation)
     tokens: int | None = None
     branch: str = ""
+    project_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,7 +341,7 @@ def weigh(
     signals = index.signals(essence(text), around=around, project=prompt.project)
     if not len(signals.columns):
         return Weighed(candidates=(), threshold=0.0, silence=_empty(signals.problems))
-    number = index.project_number(prompt.project) if prompt.project else None
+    number = index.project_number(prompt.project) if prompt.project or prompt.project_only else None
     holding = search.holding(index, signals.columns, project=number, branch=prompt.branch, session=prompt.session)
     scores, inherited = _scored(signals, number, holding, now)
     if not (scores > -np.inf).any():
