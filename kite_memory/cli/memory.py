@@ -1,6 +1,7 @@
 """Commands for finding, storing and forgetting."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -239,17 +240,30 @@ def edit(note: NoteName) -> None:
 
     Example: EDITOR=cat kmem edit "postgres over sqlite"
     """
-    import shlex
-
     path = perform("show", note=note, expired=True)["file"]
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    editor = (os.environ.get("VISUAL") or os.environ.get("EDITOR") or "").strip()
     if not editor:
         raise UsageError("neither VISUAL nor EDITOR is set", hint=f"the note is {path}")
     try:
-        words = shlex.split(editor)
+        words = editor_words(editor, windows=sys.platform == "win32")
     except ValueError as error:
         raise UsageError(f"the editor {editor!r} cannot be started: {error}", hint=f"the note is {path}") from error
     _run([*words, path])
+
+
+def editor_words(editor: str, *, windows: bool) -> list[str]:
+    """Split a command as a shell does. On Windows ``\\`` separates folders, and a program's whole path needs no quotes.
+
+    Raises `ValueError` for an unclosed quote.
+    """
+    import shlex
+
+    if not windows:
+        return shlex.split(editor)
+    if Path(editor).is_file():
+        return [editor]
+    program, *words = (word.strip("\"'") for word in shlex.split(editor, posix=False))
+    return [shutil.which(program) or program, *words]
 
 
 def open_note(note: NoteName) -> None:
