@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.projects import project_of
 from kite_memory.recall.prose import name, prose
 from kite_memory.recall.rendering import in_brief, plain, plain_line, quoted, shortened
 from kite_memory.vault import Vault
+from kite_memory.vault.known import KnownNotes
 from kite_memory.vault.ledger import KnownFile, PageOfNotes
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.review_page import version
@@ -31,6 +33,8 @@ TOKENS = 400
 """Limit of a note that an agent opens, unless it asks for more."""
 _FEWEST, _MOST_TOKENS, _CHARACTERS = 40, 4_000, 9_500
 _MOST = 20
+_NAMED = 20
+"""Projects that an error names."""
 
 Conversation = Callable[[str], str]
 """Function from a citation, or its handle, to the conversation's text: its prompt and how it ended. Empty for anything else."""
@@ -209,6 +213,28 @@ def became_of(note: Note) -> list[str]:
         lines.append(f"the code it rests on has changed since, as seen on {note.drifted:%Y-%m-%d}: {files}")
     lines += [f"may contradict {other}; `kmem review` asks which holds" for other in note.conflicts[:_FILES]]
     return [plain_line(line, 500) for line in lines]
+
+
+def known_project(known: KnownNotes, named: str) -> str:
+    """Return the project as notes name it: by that very name, or by the one derived from its folder.
+
+    Raises `UsageError` if ``named`` is not a project name.
+    """
+    if known.has_project(named):
+        return named
+    if not (project := project_of(named)):
+        raise UsageError(f"{named!r} is not a project name", hint="give the name of its folder")
+    return project
+
+
+def project_with_notes(known: KnownNotes, named: str) -> str:
+    """Return what `known_project` does. Raises `UsageError` if no note belongs to the project."""
+    project = known_project(known, named)
+    if not known.has_project(project):
+        names = ", ".join(plain_line(name, 64) for name, _ in known.counts("project")[:_NAMED] if name)
+        hint = f"known ones are: {names}" if names else "no note belongs to any"
+        raise UsageError(f"no note belongs to a project called {plain_line(project)}", hint=hint)
+    return project
 
 
 def _conversation_json(citation: str, said: str) -> Json:

@@ -14,9 +14,9 @@ from datetime import datetime
 from typing import Any, Protocol, get_args, get_origin
 
 from kite_memory.app.agreement import NoteIndexer
-from kite_memory.app.note_view import NoteView, explained_json, note_json, pointer_json, quote_json
+from kite_memory.app.note_view import NoteView, explained_json, known_project, note_json, pointer_json, quote_json
 from kite_memory.app.review import NoteChanged
-from kite_memory.app.searching import hit_json, known_project
+from kite_memory.app.searching import hit_json
 from kite_memory.app.session_context import before
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import Note, NoteKind, Scope

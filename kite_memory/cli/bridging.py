@@ -485,15 +485,28 @@ def _scope(name: str) -> "Scope":
 
 
 def _project(name: str) -> str:
-    """Return the folder's project for a path, else the name as given."""
+    """Return the folder's project for a path, else the project of that name, as notes name it."""
     from kite_memory.projects import project_of
 
     name = name.strip()
     if not (name.startswith((".", "~")) or "/" in name or "\\" in name):
-        return name
+        return _as_notes_name_it(name)
     if not (project := project_of(named_folder(name))):
         raise UsageError(f"{name!r} names no project", hint="give the name of its folder")
     return project
+
+
+def _as_notes_name_it(name: str) -> str:
+    from kite_memory.app.note_view import known_project
+    from kite_memory.projects import project_of
+    from kite_memory.vault import Vault
+
+    settings = configuration.load()
+    ledger = settings.state / "vault.sqlite"
+    if not ledger.exists():  # as on a team's server
+        return project_of(name) or name
+    with Vault(settings.vault, ledger) as vault:
+        return known_project(vault.known, name)
 
 
 def _reach(kept: "StoredToken") -> str:

@@ -32,6 +32,7 @@ def team_search(config: Config, query: str, *, project: str, limit: int, seconds
         return lambda hits: hits
     from kite_memory.app.searching import searched_for
     from kite_memory.keys import keys_beside
+    from kite_memory.projects import project_of
     from kite_memory.protected import protect_process
     from kite_memory.redaction import drop_private, redact
     from kite_memory.team.search import Asking, Team, together
@@ -45,7 +46,7 @@ def team_search(config: Config, query: str, *, project: str, limit: int, seconds
         Team(address=config.team.bridge, token=token.value),
         redact(drop_private(wanted.words)),
         kinds=sorted(wanted.kinds),
-        project=project,
+        project=project_of(project) if project else "",
         limit=limit,
         seconds=seconds,
     )

@@ -18,7 +18,7 @@ from kite_memory.app.consolidation import Consolidation, commit, use_of_notes, w
 from kite_memory.app.forgetting import Forgetting, NoteForgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.kept_answers import drop_answers
-from kite_memory.app.note_view import NoteView
+from kite_memory.app.note_view import NoteView, known_project
 from kite_memory.app.operations import (
     NoteChanges,
     OperationRegistry,
@@ -29,7 +29,7 @@ from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
-from kite_memory.app.searching import Searching, TimelineConversations, known_project
+from kite_memory.app.searching import Searching, TimelineConversations
 from kite_memory.app.session_context import commands_run, conversation
 from kite_memory.app.syncing import Machine, Syncing
 from kite_memory.app.trace import Tracer
