@@ -338,6 +338,36 @@ def _encoded(raw: bytes, start: int, end: int, look_inside: Callable[[bytes], st
     return None, readable, high
 
 
+_OF_WALLETS = frozenset(b"seed mnemonic wallet recovery".split())
+_SEED_PHRASE = lazy_regex(rb"(?<![A-Za-z\-])[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}(?![a-z])){11,39}+")
+_IN_NO_WALLET = frozenset(
+    b"the and for that this with from are was not have has can will but its into when then than they them been our your you".split()
+)
+"""Words that a wallet's phrase has none of, and nearly every sentence has."""
+_FEWEST_WORDS = 12
+_REACH_OF_WALLETS = 480
+_LETTERS = lazy_regex(rb"[a-z]{1,16}")
+
+
+def find_seed_phrases(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -> None:
+    """Find runs of words behind a word for a wallet's phrase."""
+    for name in words.each & _OF_WALLETS:
+        at = small.find(name)
+        while at >= 0:
+            if run := _SEED_PHRASE.search(raw, at + len(name), at + _REACH_OF_WALLETS):
+                start, end, count = run.start(), run.start(), 0
+                for word in _LETTERS.finditer(raw, *run.span()):
+                    if word[0] not in _IN_NO_WALLET:
+                        end, count = word.end(), count + 1
+                    elif count >= _FEWEST_WORDS:
+                        break
+                    else:
+                        start, count = word.end() + 1, 0
+                if count >= _FEWEST_WORDS:
+                    spans.append((start, end, "seed-phrase"))
+            at = small.find(name, at + _REACH_OF_WALLETS)
+
+
 _TECHNOLOGIES = frozenset(
     word
     for line in Path(__file__).with_name("technologies.txt").read_bytes().splitlines()

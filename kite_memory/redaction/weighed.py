@@ -32,7 +32,7 @@ from kite_memory.redaction.chance import (
     turns,
 )
 from kite_memory.redaction.cleaning import listed, tables
-from kite_memory.redaction.tokens import IDS, is_technology
+from kite_memory.redaction.tokens import IDS, find_seed_phrases, is_technology
 from kite_memory.text import lazy_regex
 
 _FITTED = dict(tables("weights.txt"))
@@ -62,7 +62,7 @@ _WORD = lazy_regex(rb"(?<!\S)\S{2,80}+(?!\S)")
 _OPENING = b"(\"'`*?[,<"
 _CLOSING = b"\"'`,;:.)]}?*>"
 _QUOTES = b"\"'`?*"
-_ARTICLES = (b"the ", b" a ", b"an ", b"das ", b"der ", b"die ", b"le ", b"la ", b"el ", b"il ")
+_ARTICLES = tuple(b" a ,an ,the ,das ,der ,die ,le ,la ,el ,il ".split(b","))
 _QUOTE_SIGNS = (b'"', b"'", b"`", b"*", b"?")
 _SPELLED_WORD = (
     rb"(?i:zero|one|two|three|four|five|six|seven|eight|niner?|alfa|alpha|bravo|charlie|delta|echo|foxtrot|golf|hotel|india|juliett?"
@@ -71,30 +71,22 @@ _SPELLED_WORD = (
 """A digit, or a letter as it is spelled on the telephone."""
 _SPELLED = lazy_regex(rb"(?<![A-Za-z\-])" + _SPELLED_WORD + rb"(?:[ ,\-]{1,2}" + _SPELLED_WORD + rb"(?![A-Za-z])){3,40}+")
 _PHRASES = (
-    (
-        lazy_regex(rb"[\"'?]"),
-        lazy_regex(rb"[\"'?] ?(?P<quoted>[A-Za-z]{2,16}(?: [a-z0-9]{1,16}| [A-Z][a-z]{1,15}){1,11}+) ?[\"'?]"),
+    lazy_regex(rb"[\"'?] ?(?P<quoted>[A-Za-z]{2,16}(?: [a-z0-9]{1,16}| [A-Z][a-z]{1,15}){1,11}+) ?[\"'?]"),
+    lazy_regex(
+        rb"(?:[:=]|\b(?:is|are|was|with|e|est|es|ist|lautet|type|typed|enter|give(?: it)?|reads|says|remains|be|phrase"
+        rb"|passphrase))[ ]"
+        rb"(?P<plain>[a-z]{2,14}(?: [a-z]{2,14}){2,11}+(?: [0-9]{1,4})?)(?=[ ]{0,2}(?:$|[.,;(?\-]))"
     ),
-    (
-        lazy_regex(
-            rb"[:=] |\b(?:is|are|was|with|e|est|es|ist|lautet|type|typed|enter|give|reads|says|remains|be|phrase|passphrase) "
-        ),
-        lazy_regex(
-            rb"(?:[:=]|\b(?:is|are|was|with|e|est|es|ist|lautet|type|typed|enter|give(?: it)?|reads|says|remains|be|phrase"
-            rb"|passphrase))[ ]"
-            rb"(?P<plain>[a-z]{2,14}(?: [a-z]{2,14}){2,11}+(?: [0-9]{1,4})?)(?=[ ]{0,2}(?:$|[.,;(?\-]))"
-        ),
-    ),
-    (
-        lazy_regex(rb" [a-z]{4} [a-z]{4} "),
-        lazy_regex(rb"(?<![a-z] )(?<![A-Za-z])(?P<groups>[a-z]{4}(?: [a-z]{4}){3})(?![a-z ])"),
-    ),
-    (
-        lazy_regex(rb"[0-9] [0-9]"),
-        lazy_regex(rb"(?<![0-9A-Za-z.,:\-])(?P<digits>[0-9]{3} [0-9]{3}|[0-9]{2}(?: [0-9]{2}){2,3}+)(?![0-9A-Za-z.:\-]| [0-9])"),
-    ),
+    lazy_regex(rb"(?<![a-z] )(?<![A-Za-z])(?P<groups>[a-z]{4}(?: [a-z]{4}){3})(?![a-z ])"),
+    lazy_regex(rb"(?<![0-9A-Za-z.,:\-])(?P<digits>[0-9]{3} [0-9]{3}|[0-9]{2}(?: [0-9]{2}){2,3}+)(?![0-9A-Za-z.:\-]| [0-9])"),
 )
-"""Passwords of several words or numbers, each behind what a line with one must have."""
+"""Passwords of several words or numbers."""
+_BEFORE_PLAIN = frozenset(
+    b"is are was with e est es ist lautet type typed enter give it reads says remains be phrase passphrase".split()
+)
+_TWO_FOURS = lazy_regex(rb" [a-z]{4} [a-z]{4} ")
+_TWO_NUMBERS = lazy_regex(rb" (?<=[0-9] )[0-9]")
+_NAMES = bytes(code if chr(code).isalnum() or code == ord("_") else 32 for code in range(128)) + b" " * 128
 _SENTENCE_ENDS = lazy_regex(rb"[.!?][ \n]")
 _HEX = lazy_regex(rb"[0-9a-f]{16,128}|[0-9A-F]{16,128}")
 _GROUPS = lazy_regex(rb"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}+){2,8}+|[a-z0-9]{4,8}(?:-[a-z0-9]{4,8}+){1,8}+")
@@ -263,43 +255,13 @@ def form_of(word: bytes, language: str = "") -> str:
 
 def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, int, bool, str]], spans: list[Span]) -> None:
     """Find secrets in lines about access. ``labels`` are where the words for a password are."""
-    spans.extend((start, end, "seed-phrase") for start, end in _seed_phrases(raw, small, words.each))
+    find_seed_phrases(raw, small, words, spans)
     for line in lines(raw, small, words, labels):
         if any(cue.kind in ("label", "code") for cue in line.cues):
             spans.extend((*spelled.span(), "password") for spelled in _SPELLED.finditer(raw, line.begin, line.end))
         for start, end, properties in candidates(raw, small, line):
             if weight(properties) >= THRESHOLD:
                 spans.append((start, end, "password"))
-
-
-_OF_WALLETS = frozenset(b"seed mnemonic wallet recovery".split())
-_SEED_PHRASE = lazy_regex(rb"(?<![A-Za-z\-])[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}(?![a-z])){11,39}+")
-_IN_NO_WALLET = frozenset(
-    b"the and for that this with from are was not have has can will but its into when then than they them been our your you".split()
-)
-"""Words that a wallet's phrase has none of, and nearly every sentence has."""
-_FEWEST_WORDS = 12
-_REACH_OF_WALLETS = 480
-_LETTERS = lazy_regex(rb"[a-z]{1,16}")
-
-
-def _seed_phrases(raw: bytes, small: bytes, words: frozenset[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield runs of words behind a word for a wallet's phrase."""
-    for name in words & _OF_WALLETS:
-        at = small.find(name)
-        while at >= 0:
-            if run := _SEED_PHRASE.search(raw, at + len(name), at + _REACH_OF_WALLETS):
-                start, end, count = run.start(), run.start(), 0
-                for word in _LETTERS.finditer(raw, *run.span()):
-                    if word[0] not in _IN_NO_WALLET:
-                        end, count = word.end(), count + 1
-                    elif count >= _FEWEST_WORDS:
-                        break
-                    else:
-                        start, count = word.end() + 1, 0
-                if count >= _FEWEST_WORDS:
-                    yield start, end
-            at = small.find(name, at + _REACH_OF_WALLETS)
 
 
 def weight(properties: list[str]) -> float:
@@ -326,18 +288,20 @@ def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, in
         last = at
         while last < len(cues) and cues[last].start < end:
             last += 1
-        line = raw[begin:end]
         here = cues[at:last]
+        at = last
+        line = raw[begin:end]
+        if b" " not in line or len(line.translate(None, _NOT_CODE)) > _MOST_CODE:
+            continue
         kinds = {cue.kind for cue in here}
         telling = (
             not kinds.isdisjoint(_OF_PASSWORDS)
             or _TELLING.search(line)
             or (kinds != _ACCESS and (_DIGIT.search(line) or not _SPEECH.isdisjoint(small[begin:end].split())))
         )
-        if telling and not _STATEMENT.match(line) and len(line.translate(None, _NOT_CODE)) <= _MOST_CODE and b" " in line:
+        if telling and not _STATEMENT.match(line):
             language = next((name for start, _, _, name in labels if name and begin <= start < end), "")
             yield _Line(begin, end, tuple(here), language)
-        at = last
 
 
 def _bounds(raw: bytes, at: int) -> tuple[int, int]:
@@ -358,21 +322,18 @@ def _bounds(raw: bytes, at: int) -> tuple[int, int]:
 
 def candidates(raw: bytes, small: bytes, line: _Line) -> Iterator[tuple[int, int, list[str]]]:
     """Yield the words of a line that may be secrets, with their properties."""
+    text = raw[line.begin : line.end]
+    phrases = _phrases_in(text)
     said = [found.span() for found in _WORD.finditer(raw, line.begin, line.end)]
     kinds = {cue.kind for cue in line.cues}
-    found = [*_words(raw, small, line, said, kinds), *_phrases(raw, small, line, said)]
+    found = [*_words(raw, small, line, said, kinds), *_phrases(raw, small, line, said, phrases)]
     if not found:
         return
     about = _about(raw, small, line, said, kinds)
     mixtures = [mixture(raw[each.start : each.end]) for each in found]
+    most = max(mixtures)
     for each, mixed in zip(found, mixtures, strict=True):
-        place = (
-            "oddest"
-            if mixed == max(mixtures) and mixtures.count(mixed) == 1
-            else "as odd"
-            if mixed == max(mixtures)
-            else "less odd"
-        )
+        place = "less odd" if mixed < most else "oddest" if mixtures.count(most) == 1 else "as odd"
         yield each.start, each.end, [*about, *_properties(raw, small, line, each, kinds, mixed, place)]
 
 
@@ -455,10 +416,21 @@ def _looks(said: bytes, language: str) -> tuple[int, bytes, str]:
     return before, word, form_of(word, language)
 
 
-def _phrases(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]]) -> Iterator[_Candidate]:
-    for found in chain.from_iterable(
-        pattern.finditer(raw, line.begin, line.end) for needed, pattern in _PHRASES if needed.search(raw, line.begin, line.end)
-    ):
+def _phrases_in(text: bytes) -> list[re.Pattern[bytes]]:
+    """Return those of `_PHRASES` that a line may have."""
+    quoted, plain, groups, numbers = _PHRASES
+    return [
+        *([quoted] if b'"' in text or b"'" in text or b"?" in text else ()),
+        *([plain] if b": " in text or b"= " in text or not _BEFORE_PLAIN.isdisjoint(text.translate(_NAMES).split()) else ()),
+        *([groups] if _TWO_FOURS.search(text) else ()),
+        *([numbers] if _TWO_NUMBERS.search(text) else ()),
+    ]
+
+
+def _phrases(
+    raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], phrases: list[re.Pattern[bytes]]
+) -> Iterator[_Candidate]:
+    for found in chain.from_iterable(phrase.finditer(raw, line.begin, line.end) for phrase in phrases):
         group = found.lastgroup or "plain"
         start, end = found.span(group)
         words = raw[start:end].split()
