@@ -269,8 +269,8 @@ def _look(raw: bytes, small: bytes, sighting: Sighting, table: Table, spans: lis
     stop = raw.find(b"\n", at, at + _WINDOW)
     stop = stop if stop >= 0 else min(len(raw), at + _WINDOW)
     begin = max(raw.rfind(b"\n", max(0, start - _WINDOW), start) + 1, start - _WINDOW)
-    if weak and raw[at : at + 1] == b"\n" and not raw[begin:start].strip():
-        return table  # a statement of Python
+    if (weak and raw[at : at + 1] == b"\n" and not raw[begin:start].strip()) or small[end:at] in _HOW:
+        return table  # a statement of Python, or how passwords are stored
     if foreign and not _ONE_CASE.fullmatch(raw, start, at):
         return table  # the beginning of a name in code
     on_next_line(raw, start, at, stop, spans)
@@ -313,6 +313,7 @@ class _Line(NamedTuple):
     """The label begins its line, as in a file of settings."""
 
 
+_HOW = frozenset(b"_encryption _hashing _hasher _algorithm".split())
 _USERS = tuple(b"user usr login account acct admin root benutzer usuari utilisateur identifiant gebruiker utente kennung".split())
 """Words for whose password it is."""
 _JOINED_TO = lazy_regex(rb"(?:[,;/&:|+\-)\"'`]|\b(?:and|with|w|mit|y|e|et|en))[ \t]{0,3}\Z|\A[ \t]{0,8}\Z")
@@ -522,7 +523,9 @@ def _stated(
         found = _STATED_BESIDE.match(small, at, stop + 1) if beside else None
         if found is None:
             return
-    elif weak and not (setting or (copula and small[at : at + 4] != b" to ") or _USER_NAMED.search(small[begin:start][-100:])):
+    elif weak and not (
+        setting or (copula and small[at : at + 4] not in (b" to ", b" of ")) or _USER_NAMED.search(small[begin:start][-100:])
+    ):
         return
     elif found["sign"] is not None and found.end("sign") - len(found["sign"]) == at:
         if setting and not found["quote"] and not _ENDING.fullmatch(found["after"]):

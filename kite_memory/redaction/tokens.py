@@ -255,7 +255,7 @@ IDS = lazy_regex(
 )
 """Identifiers that are random but not secret."""
 _PUBLIC = lazy_regex(
-    rb"AAAA[BCE][23]Nz|AAAAE2Vj|AAAAGnNr|MII[A-Za-z0-9]|iVBORw0KGgo|R0lGOD|UklGR|_ZN|_R[NMIC]|pk_|MDQ6|MDEy|Qm[1-9A-Za-z]{44}|bafy"
+    rb"AAAA[BCE][23]Nz|AAAAE2Vj|AAAAGnNr|MII[A-Za-z0-9]|MCowBQYD|MFkwEwYH|MHYwEAYH|iVBORw0KGgo|R0lGOD|UklGR|_ZN|_R[NMIC]|pk_|MDQ6|MDEy|Qm[1-9A-Za-z]{44}|bafy"
     rb"|sha[0-9]{1,3}-|h1-"
 )
 """Public keys, certificates, pictures, mangled names, hashes."""

@@ -31,7 +31,7 @@ from kite_memory.redaction.chance import (
     stands_in,
     turns,
 )
-from kite_memory.redaction.cleaning import listed, tables
+from kite_memory.redaction.cleaning import LABEL, listed, tables
 from kite_memory.redaction.tokens import IDS, find_seed_phrases, is_technology
 from kite_memory.text import lazy_regex
 
@@ -65,24 +65,31 @@ _QUOTES = b"\"'`?*"
 _ARTICLES = tuple(b" a ,an ,the ,das ,der ,die ,le ,la ,el ,il ".split(b","))
 _QUOTE_SIGNS = (b'"', b"'", b"`", b"*", b"?")
 _SPELLED_WORD = (
-    rb"(?i:zero|one|two|three|four|five|six|seven|eight|niner?|alfa|alpha|bravo|charlie|delta|echo|foxtrot|golf|hotel|india|juliett?"
+    rb"(?i:zero|one|two|three|four|five|six|seven|eight|niner?|oh|alfa|alpha|bravo|charlie|delta|echo|foxtrot|golf|hotel|india|juliett?"
     rb"|kilo|lima|mike|november|oscar|papa|quebec|romeo|sierra|tango|uniform|victor|whiskey|x-?ray|yankee|zulu|dash|underscore)"
 )
 """A digit, or a letter as it is spelled on the telephone."""
-_SPELLED = lazy_regex(rb"(?<![A-Za-z\-])" + _SPELLED_WORD + rb"(?:[ ,\-]{1,2}" + _SPELLED_WORD + rb"(?![A-Za-z])){3,40}+")
+_SPELLED = lazy_regex(
+    rb"(?<![A-Za-z\-])(?:"
+    + _SPELLED_WORD
+    + rb"(?:[ ,\-]{1,2}"
+    + _SPELLED_WORD
+    + rb"(?![A-Za-z])){3,40}+|[A-Za-z](?:-[A-Za-z0-9]){5,30}+(?![\w\-])|[A-Za-z](?: [A-Za-z0-9]){6,30}+(?![\w\-]))"
+)
 _PHRASES = (
     lazy_regex(rb"[\"'?] ?(?P<quoted>[A-Za-z]{2,16}(?: [a-z0-9]{1,16}| [A-Z][a-z]{1,15}){1,11}+) ?[\"'?]"),
     lazy_regex(
-        rb"(?:[:=]|\b(?:is|are|was|with|e|est|es|ist|lautet|type|typed|enter|give(?: it)?|reads|says|remains|be|phrase"
-        rb"|passphrase))[ ]"
-        rb"(?P<plain>[a-z]{2,14}(?: [a-z]{2,14}){2,11}+(?: [0-9]{1,4})?)(?=[ ]{0,2}(?:$|[.,;(?\-]))"
+        rb"(?:[:=]|\b(?:is|are|was|with|e|est|es|ist|lautet|type|typed|enter|give(?: it)?|reads|says|remains|be|answer|escribir"
+        rb"|bitte|(?:pass)?phrase[?,]?))[ ]"
+        rb"(?P<plain>[A-Za-z][a-z]{1,13}(?:(?: [A-Z]?[a-z]{1,14}){1,11}+ [0-9]{1,4}(?=[ .,;]|$)"
+        rb"|(?: [A-Z]?[a-z]{1,14}){2,11}+(?=[ ]{0,2}(?:$|[.,;(?\-])| until )))"
     ),
     lazy_regex(rb"(?<![a-z] )(?<![A-Za-z])(?P<groups>[a-z]{4}(?: [a-z]{4}){3})(?![a-z ])"),
     lazy_regex(rb"(?<![0-9A-Za-z.,:\-])(?P<digits>[0-9]{3} [0-9]{3}|[0-9]{2}(?: [0-9]{2}){2,3}+)(?![0-9A-Za-z.:\-]| [0-9])"),
 )
 """Passwords of several words or numbers."""
 _BEFORE_PLAIN = frozenset(
-    b"is are was with e est es ist lautet type typed enter give it reads says remains be phrase passphrase".split()
+    b"is are was with e est es ist lautet type typed enter give it reads says remains be answer escribir bitte".split()
 )
 _TWO_FOURS = lazy_regex(rb" [a-z]{4} [a-z]{4} ")
 _TWO_NUMBERS = lazy_regex(rb" (?<=[0-9] )[0-9]")
@@ -113,6 +120,16 @@ _OF_CODE = lazy_regex(
 )
 """Names and numbers of code, its licences, dates and hashes."""
 _SHORTCUT = lazy_regex(rb"(?:ctrl|cmd|alt|shift|super|meta|option)\+.{1,24}", re.IGNORECASE)
+_PATH = lazy_regex(rb"[A-Z][a-z]{2,16}(?:/[A-Z][a-z]{1,16}){1,3}(?:/[A-Z0-9]{1,4})?|[A-Z][a-z]{3,16}/[A-Z0-9]{2,5}")
+"""Words joined by slashes, each with a capital."""
+_SIGNED = lazy_regex(
+    rb"(?![0-9]{1,6}\?)\$?[A-Za-z0-9@][A-Za-z0-9@$#!*~+\-]{1,24}(?:(?:[;:=,&?]|'(?!(?:s|t|re|ll|ve|d|m|S)\Z))[A-Za-z0-9@$#!*~+\-]{1,24}){1,3}|\$[A-Za-z][A-Za-z0-9.\-]{4,24}"
+)
+"""Words with signs between them that no sentence has there."""
+_PORT = lazy_regex(rb"[a-z][a-z0-9.\-]{1,40}:[0-9]{1,5}")
+_NUMBERED = lazy_regex(rb"[0-9]{2,8}[A-Z]?[a-z]{4,24}")
+_TWO_WORDS = lazy_regex(rb"[a-z]{2,24}\.(?:[a-z]{3,24}|[A-Z][a-z]{2,24})")
+_NUMBER_PLATE = lazy_regex(rb"[A-Z]{2,4}[0-9][A-Z0-9]{3,8}|[A-Z]{2}-[A-Z0-9]{3,6}-[A-Z0-9]{3,8}")
 _CAMEL = lazy_regex(rb"[A-Z]?[a-z]{1,24}(?:[A-Z][a-z]{1,24}+){1,6}+")
 _PIECES = lazy_regex(rb"[A-Z]?[a-z]{1,24}")
 _BASE32 = lazy_regex(rb"[A-Z2-7]{16,64}")
@@ -140,7 +157,7 @@ _OTHER_CODE = lazy_regex(
 _ABOUT_HASHES = lazy_regex(
     rb"\b(?:hash(?:es)?|commits?|sha[0-9]{0,3}|checksum|digest|fingerprint|md5|uuid|branch|revision|refs|objects?|blob|head)\b"
 )
-_IN_NAMES = frozenset((*(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz0123456789_="), b"./"))
+_IN_NAMES = frozenset(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz0123456789_=")
 """Beside one of these, a word is a part of a name."""
 _STATEMENT = lazy_regex(
     rb"[ \t+\-]{0,40}(?:type \w{1,80} (?:struct|interface|func)\b"
@@ -159,7 +176,10 @@ LONG = 2_000
 _CUES_OF_LONG = frozenset(word for word, kind in CUES.items() if kind in ("label", "key"))
 """Words about access that count in a long text: a file or an output is full of the others, and no person's message."""
 _OF_PASSWORDS = frozenset(("label", "weak"))
-_ACCESS = frozenset(("access",))
+_OF_CODES = frozenset(("code", "key"))
+_ANNOUNCING = frozenset(("label", "weak", "key", "code"))
+_MADE = frozenset(("compound", "joined", "pair", "numbered", "path", "signed"))
+"""Forms for the sake of which a line that only speaks of access is weighed."""
 
 
 class _Cue(NamedTuple):
@@ -184,7 +204,7 @@ def form_of(word: bytes, language: str = "") -> str:
     if (
         len(word) < 4
         or len(word) > 64
-        or _NO_SECRET.fullmatch(word)
+        or (_NO_SECRET.fullmatch(word) and not _SIGNED.fullmatch(word))
         or _ADDRESS.fullmatch(word)
         or _LOGIN.fullmatch(word)
         or _UUID.fullmatch(word)
@@ -203,6 +223,16 @@ def form_of(word: bytes, language: str = "") -> str:
     if _PAIR.fullmatch(word) and not _HOST.fullmatch(word):
         first, last = word.split(b".")
         return "" if {first, last} & _COMMON or ordinary(first) or ordinary(last) else "pair"
+    if _PATH.fullmatch(word) and (capitals(word) or digits(word)):
+        return "path"
+    if _SIGNED.fullmatch(word) and (capitals(word) or digits(word)) and letters(word) >= 3 and not _PORT.fullmatch(word):
+        return "signed"
+    if _TWO_WORDS.fullmatch(word):
+        first, last = word.lower().split(b".")
+        rare = len(first) >= 5 and first not in _COMMON and not ordinary(first)
+        return "" if not rare else "file" if word.islower() or last in _COMMON else "pair"
+    if _NUMBER_PLATE.fullmatch(word) and digits(word) >= 2 and letters(word) >= 3:
+        return "serial"
     if _OF_CODE.fullmatch(word) or _SHORTCUT.fullmatch(word):
         return "door" if _DOOR.fullmatch(word) else ""
     if _DOOR.fullmatch(word):
@@ -225,6 +255,8 @@ def form_of(word: bytes, language: str = "") -> str:
         return "mixed"
     if _HEX.fullmatch(word):
         return "hex" if digits(word) >= 3 and letters(word) >= 3 else ""
+    if _NUMBERED.fullmatch(word) and not ordinary(word.lstrip(b"0123456789")):
+        return "numbered"
     if _SERIAL.fullmatch(word) or b"," in word or b":" in word:
         return ""
     if _HOST.fullmatch(word):
@@ -259,9 +291,25 @@ def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[
     for line in lines(raw, small, words, labels):
         if any(cue.kind in ("label", "code") for cue in line.cues):
             spans.extend((*spelled.span(), "password") for spelled in _SPELLED.finditer(raw, line.begin, line.end))
+        if line.language == "another":
+            spans.extend(_abroad(raw, line))
         for start, end, properties in candidates(raw, small, line):
             if weight(properties) >= THRESHOLD:
                 spans.append((start, end, "password"))
+
+
+def _abroad(raw: bytes, line: _Line) -> Iterator[Span]:
+    """Yield words in Latin letters that are none of a language, in a line of a script without equivalents that has a label."""
+    for found in _LATIN.finditer(raw, line.begin, line.end):
+        word = found[0].strip(_OPENING + _CLOSING)
+        form = form_of(word)
+        if form in ("clear", "mixed") or (form in ("compound", "snake", "joined") and (digits(word) or _SIGN_WITHIN.search(word))):
+            start = found.start() + found[0].find(word)
+            yield start, start + len(word), "password"
+
+
+_LATIN = lazy_regex(rb"[!->@-~]{5,40}+")
+_SIGN_WITHIN = lazy_regex(rb"[A-Za-z][!#$%^~&+@*][A-Za-z]")
 
 
 def weight(properties: list[str]) -> float:
@@ -291,13 +339,15 @@ def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, in
         here = cues[at:last]
         at = last
         line = raw[begin:end]
-        if b" " not in line or len(line.translate(None, _NOT_CODE)) > _MOST_CODE:
+        if (b" " not in line and LABEL not in line) or len(line.translate(None, _NOT_CODE)) > _MOST_CODE:
             continue
         kinds = {cue.kind for cue in here}
         telling = (
             not kinds.isdisjoint(_OF_PASSWORDS)
             or _TELLING.search(line)
-            or (kinds != _ACCESS and (_DIGIT.search(line) or not _SPEECH.isdisjoint(small[begin:end].split())))
+            or not _SPEECH.isdisjoint(small[begin:end].split())
+            or (kinds.isdisjoint(_OF_CODES) is False and _DIGIT.search(line))
+            or any(_looks(word, "")[2] in _MADE and not word.islower() for word in line.split())
         )
         if telling and not _STATEMENT.match(line):
             language = next((name for start, _, _, name in labels if name and begin <= start < end), "")
@@ -388,11 +438,12 @@ def _words(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], k
         group = _GROUPS_OF_LOOKS.get(kind, "phrase")
         if link == "id" or raw.startswith(b"```", first):
             continue
-        far = link == "other" and not (kind == "word" and len(word) >= 8)
+        far = link == "other" and not (kind in ("word", "name") and len(word) >= 8)
+        far = far or (kind in ("file", "serial") and (link == "start" or kinds.isdisjoint(_ANNOUNCING)))
         if (group == "plain" and (far or link == "start")) or (group in ("plain", "made") and link == "setting"):
             continue
         unannounced = kind in ("digits", "door") and kinds.isdisjoint(("code", "label"))
-        if unannounced and (len(word) < 6 or link not in ("is", "with")):
+        if unannounced and link != "with" and (len(word) < 6 or link != "is"):
             continue
         if kind == "hex" and len(word) in _LENGTHS_OF_HASHES and (hashes or kinds.isdisjoint(("key", "weak", "label"))):
             continue
@@ -400,6 +451,7 @@ def _words(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], k
             "clear",
             "mixed",
             "groups",
+            "signed",
         ):
             continue
         if kind in ("dial", "year") and ("code" not in kinds or link not in ("is", "sign")):
@@ -421,7 +473,11 @@ def _phrases_in(text: bytes) -> list[re.Pattern[bytes]]:
     quoted, plain, groups, numbers = _PHRASES
     return [
         *([quoted] if b'"' in text or b"'" in text or b"?" in text else ()),
-        *([plain] if b": " in text or b"= " in text or not _BEFORE_PLAIN.isdisjoint(text.translate(_NAMES).split()) else ()),
+        *(
+            [plain]
+            if b": " in text or b"= " in text or b"phrase" in text or not _BEFORE_PLAIN.isdisjoint(text.translate(_NAMES).split())
+            else ()
+        ),
         *([groups] if _TWO_FOURS.search(text) else ()),
         *([numbers] if _TWO_NUMBERS.search(text) else ()),
     ]
@@ -480,8 +536,10 @@ def _link(raw: bytes, small: bytes, said: list[tuple[int, int]], number: int, st
 
 
 _GROUPS_OF_LOOKS = {
-    **dict.fromkeys(("clear", "mixed", "random", "hex", "groups", "chosen"), "strong"),
-    **dict.fromkeys(("compound", "joined", "snake", "camel", "dotted", "pair", "stand-in"), "made"),
+    **dict.fromkeys(("clear", "mixed", "random", "hex", "groups", "chosen", "signed"), "strong"),
+    **dict.fromkeys(
+        ("compound", "joined", "snake", "camel", "dotted", "pair", "stand-in", "numbered", "path", "file", "serial"), "made"
+    ),
     **dict.fromkeys(("word", "name", "common word"), "plain"),
     **dict.fromkeys(("digits", "door", "dial", "year"), "digits"),
 }
@@ -502,7 +560,7 @@ def _properties(raw: bytes, small: bytes, line: _Line, each: _Candidate, kinds: 
     yield f"{best} form {kind}"
     yield f"{best} link {link}"
     yield f"{best} {group} link {link}"
-    for name in ("label", "key", "code", "weak", "access"):
+    for name in ("label", "key", "code", "weak", "access", "spelling"):
         near = [cue for cue in line.cues if cue.kind == name and not (cue.start < end and cue.end > start)]
         before = [cue for cue in near if cue.end <= start]
         if before:
@@ -544,7 +602,13 @@ def _properties(raw: bytes, small: bytes, line: _Line, each: _Candidate, kinds: 
         yield "ends with a sign"
     if capitals(word) and smalls(word):
         yield f"both cases {group}"
-    yield f"{'short' if len(word) < 6 else 'long' if len(word) >= 12 else 'middle'} {group}"
+    size = (
+        f"{min(len(word), 9)} digits" if word.isdigit() else "short" if len(word) < 6 else "long" if len(word) >= 12 else "middle"
+    )
+    yield f"{size} {group}"
+    yield f"{size} {group} link {link}"
+    yield f"{best} {size} {group}"
+    yield f"{best} {size} {group} link {link}"
     if group in ("strong", "made"):
         yield f"joined by {'dot' if b'.' in word else 'underscore' if b'_' in word else 'dash' if b'-' in word else 'nothing'}"
         known = [piece.lower() in _COMMON or ordinary(piece) for piece in _LETTERS_OF_WORD.findall(word)]
