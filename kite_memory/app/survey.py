@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kite_memory.model.event import Event, Session
 from kite_memory.model.note import Chunk
 from kite_memory.sources import CompositeSource, Source
-from kite_memory.system import sqlite
+from kite_memory.system.private_files import stamp_of
 from kite_memory.timeline.rows import LATEST_MTIME, EventTally, ReadFiles
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class TranscriptSurvey:
                 yield source, path, behind
 
     def _compared_of(self, source: Source, most: int | None = None) -> Iterator[tuple[Path, int | None]]:
-        stamp = source.stamp if isinstance(source, CompositeSource) else sqlite.stamp_of
+        stamp = source.stamp if isinstance(source, CompositeSource) else stamp_of
         for paths in batches(source.transcripts(), None if most is None else most + 1):
             looked_at = self._files.looked_at([str(path) for path in paths])
             for path in paths:

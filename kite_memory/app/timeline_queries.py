@@ -21,8 +21,8 @@ from kite_memory.projects import project_of
 from kite_memory.recall.rendering import likely_tokens
 from kite_memory.text.quoting import plain, plain_line
 from kite_memory.timeline.history_queries import FailureMatch, FileChange, ToolUse, became, changes, search_failures, search_uses
+from kite_memory.timeline.progress import BriefLine, BriefPart, ChangedFile, fitted
 from kite_memory.timeline.resume import Brief, brief
-from kite_memory.timeline.standing import BriefLine, BriefPart, ChangedFile, fitted
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Overview, Work
 

@@ -201,6 +201,8 @@ def _probability(said: object) -> float | None:
 _MAX_TOKENS = 200
 _PATIENCE = 3
 """Failures in a row after which the model is not called for a while."""
+_SECONDS = 10.0
+"""How long a judge queue waits for an answer."""
 
 
 class ModelJudge:
@@ -357,7 +359,6 @@ class JudgeQueue:
         report: Report,
         log: Log = _log_nothing,
         fallback: Fallback = _nothing,
-        seconds: float = 10.0,
         threads: int = 2,
         waiting: int = 16,
         sessions: int = 64,
@@ -366,7 +367,6 @@ class JudgeQueue:
         self._report = report
         self._log = log
         self._fallback = fallback
-        self._seconds = seconds
         self._most_threads = threads
         self._most_waiting = waiting
         self._most_sessions = sessions
@@ -459,7 +459,7 @@ class JudgeQueue:
 
     def _asked(self, question: Question) -> Judged | Unjudged:
         try:
-            answer = self._judge.judge(question, seconds=self._seconds)
+            answer = self._judge.judge(question, seconds=_SECONDS)
             if isinstance(answer, Unjudged):
                 return self._fallback(question)
             if not self._closed:

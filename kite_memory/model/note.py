@@ -337,6 +337,11 @@ class Note:
         return self.expires is not None and self.expires <= now
 
     @property
+    def holds_from(self) -> datetime:
+        """The time from which it holds, and what it replaces no longer does."""
+        return self.valid_from or self.created
+
+    @property
     def is_asked_about(self) -> bool:
         """Whether a person must decide something about it other than whether to keep it."""
         return (bool(self.conflicts) and self.review != REVIEW_LAPSED) or self.review == REVIEW_SPLIT

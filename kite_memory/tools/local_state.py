@@ -314,7 +314,7 @@ def working(timeline: Timeline, project: str, session: str, *, projects: Collect
             ai=each.session.provider,
             session=each.session.id,
             project=each.session.project,
-            todos=tuple(Todo(text=item.text, status=item.standing) for item in each.listed.items),
+            todos=tuple(Todo(text=item.text, status=item.status) for item in each.listed.items),
             working_notes="",
             context_summary="",
             saved=each.listed.at,

@@ -37,7 +37,7 @@ from kite_memory.tools.store import (
 )
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
-from kite_memory.vault.keyed_notes import KeptNote, KeyConflict
+from kite_memory.vault.keyed_notes import KeyConflict, KeyedNote
 from kite_memory.vault.ledger import Keyed, KeyPlace
 
 log = logging.getLogger("kite_memory.tools.local_store")
@@ -163,7 +163,7 @@ class LocalStore:
         by = mended(entry.by or grant.name)
         with self._lock:
             try:
-                kept = self._vault.keys.keep(
+                kept = self._vault.keys.write(
                     _key_place(entry.key, entry.place),
                     lambda before: body_of(entry.value, before, tamed=entry.origin != "user"),
                     kind=entry.kind,
@@ -183,7 +183,7 @@ class LocalStore:
 
     def memories(self, grant: Grant, wanted: MemoryQuery, *, touch: bool = False) -> list[Memory]:
         grant = grant.in_a_vault
-        found: list[KeptNote] = []
+        found: list[KeyedNote] = []
         all_there = True
         wanted = mended(wanted)
         left = self._wanted(grant, wanted)
@@ -253,7 +253,7 @@ class LocalStore:
         for place in sorted(places):
             yield places[place]
 
-    def _memories(self, kept: Sequence[KeptNote]) -> list[Memory]:
+    def _memories(self, kept: Sequence[KeyedNote]) -> list[Memory]:
         reads = self._state.reads([each.note.name for each in kept])
         return [_memory(each, reads[each.note.name]) for each in kept]
 
@@ -435,7 +435,7 @@ def _sight(grant: Grant) -> VisibleNotes:
     return VisibleNotes(scopes=grant.scopes, projects=grant.projects)
 
 
-def _memory(kept: KeptNote, reads: Reads) -> Memory:
+def _memory(kept: KeyedNote, reads: Reads) -> Memory:
     note = kept.note
     return Memory(
         id=note.name,

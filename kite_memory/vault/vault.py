@@ -169,9 +169,9 @@ class NoteEdits:
     def _remembered_before(self, asked: Note) -> KnownFile | None:
         alike = self._ledger.notes.by_body(body_key(asked.body))
         same = (asked.kind.value, asked.project)
-        standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
+        in_force = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
         for one in alike:
-            if one.id and (one.kind, one.project) == same and one.status in standing:
+            if one.id and (one.kind, one.project) == same and one.status in in_force:
                 note = self._notes.read_where_it_is(one.path)
                 if note is not None and not note.key and (note.scope, note.session) == (asked.scope, asked.session):
                     return self._ledger.notes.at(note.path)
@@ -317,7 +317,8 @@ class NoteRelations:
                 return writer.take_back(newer, older)
             changed = writer.take_back(newer, older)
             self._ledger.relations.rule(newer, older, "replacing")
-            outcome = writer.replace_by(newer, older)
+            narrower = writer.holds_less(newer, older)
+            outcome = writer.replace_where_it_holds(newer, older) if narrower else writer.replace_by(newer, older)
             if isinstance(outcome, LeftAlone):
                 raise KiteError(f"{outcome.path or older} cannot be changed: {outcome.because}", hint="repair it, and try again")
             there = (self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older))
@@ -337,7 +338,7 @@ class NoteRelations:
             for newer, older, said in waiting:
                 if said:
                     changed += writer.take_back(newer, older)
-                elif not writer.awaits_a_merge(newer, older) and isinstance(marked := writer.replace_by(newer, older), Amended):
+                elif not writer.holds_less(newer, older) and isinstance(marked := writer.replace_by(newer, older), Amended):
                     changed.append(marked.path)
         return changed
 

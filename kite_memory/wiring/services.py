@@ -18,7 +18,7 @@ from kite_memory.app.forgetting import Forgetting, NoteForgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.kept_answers import drop_answers
 from kite_memory.app.note_indexer import NoteIndexer
-from kite_memory.app.note_view import NoteView
+from kite_memory.app.note_view import NoteView, known_project
 from kite_memory.app.operations import (
     NoteChanges,
     OperationRegistry,
@@ -29,9 +29,9 @@ from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
-from kite_memory.app.searching import Searching, TimelineConversations, known_project
+from kite_memory.app.searching import Searching, TimelineConversations
 from kite_memory.app.session_context import commands_run, conversation
-from kite_memory.app.syncing import Machine, Syncing
+from kite_memory.app.syncing import Machine, Syncing, purge
 from kite_memory.app.trace import Tracer
 from kite_memory.app.usage_report import ExtractorState, ShownNotes, StatusReport
 from kite_memory.app.vault_pages import VaultPages
@@ -45,13 +45,12 @@ from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.hit import Judge
 from kite_memory.model.note import Note
 from kite_memory.paths import asset_folder
-from kite_memory.protected import protected_literals
+from kite_memory.protected import protect_process
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Requirement
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.redaction.cleaning import protect
 from kite_memory.sources import Source
 from kite_memory.system import utc_now
 from kite_memory.system.sqlite import seal
@@ -190,7 +189,7 @@ class _Stores:
 
 
 def _open_stores(config: Config, closing: ExitStack, clock: Callable[[], datetime]) -> _Stores:
-    protect(protected_literals(config.file))
+    protect_process(config.file)
     closing.callback(seal, config.state)  # runs last, when everything opened after it is closed
     timeline = Timeline(config.state / "timeline.sqlite")
     closing.callback(timeline.close)
@@ -278,12 +277,13 @@ class _Upkeep:
     store: LocalStore
     consolidating: Consolidation
     state: Path
+    purge_sync: Callable[[], bool]
 
     def erase(self, forgetting: Forgetting) -> list[str]:
         """Delete all other copies of forgotten text, and return which databases may still hold it."""
         self.consolidating.erase_copies()
         kept = [] if drop_answers(self.state) else [f"{self.state / 'answers'} may still hold it: it cannot be deleted"]
-        return [*forgetting.purge_files({"bridge.sqlite": self.store.purge}), *kept]
+        return [*forgetting.purge_files({"bridge.sqlite": self.store.purge, "sync.sqlite": self.purge_sync}), *kept]
 
 
 def _open_upkeep(stores: _Stores, recalling: _Recalling, closing: ExitStack, *, in_background: bool) -> _Upkeep:
@@ -304,7 +304,14 @@ def _open_upkeep(stores: _Stores, recalling: _Recalling, closing: ExitStack, *, 
         worked_on=partial(worked_on, timeline),
         daily=config.vault_journal,
     )
-    return _Upkeep(pages=pages, forgetting=forgetting, store=store, consolidating=consolidating, state=config.state)
+    return _Upkeep(
+        pages=pages,
+        forgetting=forgetting,
+        store=store,
+        consolidating=consolidating,
+        state=config.state,
+        purge_sync=partial(purge, config.state, timeline, vault),
+    )
 
 
 def _uses(stores: _Stores, recalling: _Recalling) -> Callable[[], Callable[[Note], NoteUse]]:
