@@ -432,7 +432,7 @@ class Syncing:
     def _write_events(self, under_way: _Round) -> None:
         state = under_way.state
         while True:
-            since = Since(row=state.number("events"), change=state.number("amended"))
+            since = Since(row=int(state.setting("events") or 0), change=int(state.setting("amended") or 0))
             events, after = self._timeline.events.changed_since(since, _EVENTS_AT_ONCE)
             settings = {"events": str(after.row), "amended": str(after.change)}
             rows = list(self._rows_of(events))

@@ -472,10 +472,9 @@ _DOOR = lazy_regex(rb"[A-Z][0-9]{4,6}|[A-Z][0-9]{3,5}[A-Z]|[0-9]{1,3}[A-Z][0-9]{
 _SPELLED_OUT = lazy_regex(rb"(?:[A-Z][a-z]{1,12}+){3,8}+[!?.$0-9]{1,6}")
 
 
-@lru_cache(maxsize=1 << 14)
-def form_of(word: bytes, language: str = "") -> str:
-    """Return what kind of text the word is; empty if it is a word, a name or a number of some other kind."""
-    if (
+def _names_something(word: bytes) -> bool:
+    """Return whether the word is an address, an id, a technology or the like, or of no length that a secret has."""
+    return bool(
         len(word) < 4
         or len(word) > 64
         or (_NO_SECRET.fullmatch(word) and not _SIGNED.fullmatch(word))
@@ -484,7 +483,13 @@ def form_of(word: bytes, language: str = "") -> str:
         or _UUID.fullmatch(word)
         or IDS.match(word)
         or is_technology(word)
-    ):
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def form_of(word: bytes, language: str = "") -> str:
+    """Return what kind of text the word is; empty if it is a word, a name or a number of some other kind."""
+    if _names_something(word):
         return ""
     if _DIAL.fullmatch(word):
         return "dial"

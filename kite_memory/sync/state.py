@@ -63,7 +63,7 @@ class PendingSegments:
         self._state = state
 
     def next_number(self) -> int:
-        return self._state.number("next") or 1
+        return int(self._state.setting("next") or 1)
 
     def add(self, number: int, content: bytes) -> None:
         """Keep a segment until it is in the folder."""
@@ -139,9 +139,6 @@ class SyncState:
 
     def set(self, name: str, value: str) -> None:
         self.run("INSERT OR REPLACE INTO settings VALUES (?, ?)", name, value)
-
-    def number(self, name: str) -> int:
-        return int(self.setting(name) or 0)
 
     @property
     def machine(self) -> str:
