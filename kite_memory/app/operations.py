@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, get_args, get_origin
 
-from kite_memory.app.agreement import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView, explained_json, note_json, pointer_json, quote_json
 from kite_memory.app.review import NoteChanged
 from kite_memory.app.searching import hit_json, known_project
 from kite_memory.app.session_context import before
+from kite_memory.app.timeline_queries import since
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.projects import project_of
@@ -117,7 +118,7 @@ class PromptAnswers:
         answer: Json = {
             "silent": injection.silent,
             "reason": injection.reason,
-            "took_ms": _since(began),
+            "took_ms": since(began),
             "block": injection.block,
             "tokens": injection.tokens,
             "notes": [{**hit_json(hit), "evidence": list(hit.note.evidence)} for hit in injection.hits],
@@ -262,7 +263,3 @@ def _fits(value: object, annotation: Any) -> bool:
             return isinstance(value, list) and all(_fits(each, inner) for each in value)
         case _:
             return any(_fits(value, each) for each in get_args(annotation))
-
-
-def _since(began: float) -> float:
-    return round((time.perf_counter() - began) * 1000, 3)

@@ -17,7 +17,7 @@ from kite_memory.cli.console import ask, is_interactive, print_data, print_json,
 from kite_memory.cli.main import add
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
-from kite_memory.text.display import clip_line, counted
+from kite_memory.text.display import age, clip_line, counted, duration
 
 Hits = list[dict[str, Any]]
 
@@ -120,8 +120,6 @@ def search(
 
 def _is_since(hit: dict[str, Any], since: str) -> bool:
     """Return whether a hit is not older than ``since``. One without a date never matches."""
-    from kite_memory.text.display import age
-
     try:
         start, created = age(since, datetime.now(UTC)), datetime.fromisoformat(hit["created"])
     except (KeyError, TypeError, ValueError):
@@ -280,7 +278,6 @@ def remember(
     if everywhere and project:
         raise UsageError("a note is --global or of a --project, not both", hint="leave one of them out")
     from kite_memory.redaction import drop_private
-    from kite_memory.text.display import duration
 
     words = _words(text)
     if ttl:

@@ -459,13 +459,12 @@ class Outbox:
     def drop_answers(self, events: Iterable[tuple[str, str, int]]) -> None:
         """Delete stored and pending answers about these events: provider, session and ordinal.
 
-        No notes are made from them either.
+        Any sentence of an answer may hold their words, so no notes are made from it. The chunk is sent again, without the events.
         """
         with self._database.writing() as database:
             database.executemany(
-                "UPDATE chunks SET record = NULL, state = CASE state WHEN 'answered' THEN 'nothing' WHEN 'asked' THEN 'waiting'"
-                " ELSE state END WHERE provider = ? AND session = ? AND first <= ? AND last >= ?"
-                " AND (record IS NOT NULL OR state = 'asked')",
+                "UPDATE chunks SET record = NULL, state = IIF(state IN ('answered', 'asked'), 'waiting', state)"
+                " WHERE provider = ? AND session = ? AND first <= ? AND last >= ? AND (record IS NOT NULL OR state = 'asked')",
                 [(provider, session, ordinal, ordinal) for provider, session, ordinal in events],
             )
 

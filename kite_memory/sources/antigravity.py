@@ -15,7 +15,7 @@ from kite_memory.sources.common.event_builder import ANSWER_LIMIT, OpenCall, Ope
 from kite_memory.sources.common.jsonl import AppendOnlyFile, FoundObject, Unreadable, objects
 from kite_memory.sources.common.line_source import Line, LineSource, Progress, starting_point
 from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, moment, safe, scalar, short, shortened
-from kite_memory.sources.common.words import without_blocks
+from kite_memory.sources.common.words import without_enclosed
 from kite_memory.system.private_files import is_file, names_in, stamp_of
 from kite_memory.text import lazy_regex
 
@@ -61,6 +61,9 @@ _RAN = lazy_regex(r"\s*The command (?:completed successfully|failed with exit co
 _OUTPUT = lazy_regex(r"^[\t ]*(?:Output|Stdout|Stderr):[\t ]*\n?", re.MULTILINE)
 _INDENTED = lazy_regex(r"^\t{4}", re.MULTILINE)
 _INTERNAL = ("ADDITIONAL_METADATA", "USER_SETTINGS_CHANGE", "USER_INFORMATION", "EPHEMERAL_MESSAGE")
+_REQUEST = "<USER_REQUEST>"
+_END = lazy_regex(rf"</USER_REQUEST>\s*(?:<(?:{'|'.join(_INTERNAL)})>|\Z)")
+"""The metadata after a request names documents and pages, which may hold the closing tag, too."""
 
 
 def _kind_of(row: Mapping[str, Any]) -> str:
@@ -71,11 +74,13 @@ def _kind_of(row: Mapping[str, Any]) -> str:
 
 
 def _user(text: str, line: Line) -> None:
-    _, opening, rest = text.partition("<USER_REQUEST>")
+    if not text.lstrip().startswith(_REQUEST):
+        text = without_enclosed(text, _INTERNAL, unclosed_too=True)
+    _, opening, rest = text.partition(_REQUEST)
     if opening:
-        text = rest.rpartition("</USER_REQUEST>")[0] or rest
-    for tag in _INTERNAL:
-        text = without_blocks(text, tag, unclosed_too=not opening)
+        end = _END.search(rest)
+        text = rest[: end.start()] if end else rest.rpartition("</USER_REQUEST>")[0] or rest
+        text = without_enclosed(text, _INTERNAL, unclosed_too=True)
     if line.progress.parent:
         line.assistant(text)
     else:

@@ -4,7 +4,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import assert_never
@@ -23,6 +23,7 @@ from kite_memory.model.note import (
     Surround,
     Surroundings,
 )
+from kite_memory.system import utc_now
 from kite_memory.system.private_files import WriterLock
 from kite_memory.vault import lifecycle, links, planning
 from kite_memory.vault.drafting import Draft, Memo, remembered
@@ -52,10 +53,6 @@ class Forgotten:
     trashed: str
     relinked: tuple[str, ...] = ()
     linked_from: tuple[str, ...] = ()
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Planner:
@@ -360,7 +357,7 @@ class Vault:
         ledger_path: Path,
         *,
         files: Files | None = None,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = utc_now,
         step: Callable[[str], None] = lambda doing: None,
     ) -> None:
         self.root = root

@@ -252,7 +252,8 @@ class ClaudeCodeInterpreter(EventRecorder):
         row = self._row
         content = content_of(row)
         returned = [block for block in content if block.get("type") == "tool_result"]
-        text = self._text(content, beside=("tool_result",))
+        texts = self._texts(content, beside=("tool_result",))
+        text = "\n\n".join(texts)
         for block in returned:
             self._result(block)
         if not text or ("toolUseResult" in row and not returned):
@@ -269,7 +270,7 @@ class ClaudeCodeInterpreter(EventRecorder):
             self._utterance(Continued(summary=summary(text)), parent)
         elif may_be_a_person(row):
             known = len(self.events)
-            for utterance in utterances(text):
+            for utterance in utterances(*texts):
                 self._utterance(utterance, parent, begins_a_turn=not returned)
             for event in self.events[known:]:
                 text = text.replace(event.whole or event.text, "\n")
@@ -498,9 +499,9 @@ class ClaudeCodeInterpreter(EventRecorder):
         attachment = self._row.get("attachment")
         kind = attachment.get("type") if isinstance(attachment, dict) else None
         if kind == "queued_command" and isinstance(attachment, dict):
-            text = self._text(blocks_of(attachment.get("prompt")))
-            if not self._notifications(text) and _is_handed_over(attachment):
-                self._handed_over(text)
+            texts = self._texts(blocks_of(attachment.get("prompt")))
+            if not self._notifications("\n\n".join(texts)) and _is_handed_over(attachment):
+                self._handed_over(texts)
             else:
                 self._add_passage("\n".join(texts_in(attachment)))
             return
@@ -508,14 +509,14 @@ class ClaudeCodeInterpreter(EventRecorder):
         if not isinstance(kind, str) or kind not in SKIPPED_ATTACHMENTS:
             self.problem(self._start, f"unknown attachment {safe(kind)}")
 
-    def _handed_over(self, text: str) -> None:
+    def _handed_over(self, texts: list[str]) -> None:
         """Add a message sent during a turn: from the user to the agent, or from the agent to its sub-agent."""
         parent = self._line_before()
         if self._sub_agent or self._row.get("isSidechain") is True:
-            if answer := tools.shortened(text, _MESSAGE_LIMIT).strip():
+            if answer := tools.shortened("\n\n".join(texts), _MESSAGE_LIMIT).strip():
                 self.add(EventType.ASSISTANT_MESSAGE, "assistant", answer, parent=parent)
             return
-        for utterance in utterances(text):
+        for utterance in utterances(*texts):
             match utterance:
                 case Said(text=said):
                     if self._state.queue.met(said, attached=True) != "reported":
@@ -546,8 +547,8 @@ class ClaudeCodeInterpreter(EventRecorder):
     def _line_before(self) -> str:
         return as_id(self._row.get("parentUuid"))
 
-    def _text(self, blocks: Iterable[Mapping[str, Any]], *, beside: tuple[str, ...] = ()) -> str:
-        """Return the joined text blocks; count blocks that are neither text nor known."""
+    def _texts(self, blocks: Iterable[Mapping[str, Any]], *, beside: tuple[str, ...] = ()) -> list[str]:
+        """Return the text blocks; count blocks that are neither text nor known."""
         parts: list[str] = []
         for block in blocks:
             match block:
@@ -558,7 +559,7 @@ class ClaudeCodeInterpreter(EventRecorder):
                     continue
                 case _:
                     self._passed_over(block)
-        return "\n\n".join(parts)
+        return parts
 
     def _passed_over(self, block: Mapping[str, Any]) -> None:
         kind = block.get("type")

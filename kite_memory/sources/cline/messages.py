@@ -22,6 +22,7 @@ from kite_memory.sources.cline.words import (
     returned_text,
     spoken,
     starts_with_persons_words,
+    without_mentions,
     without_surroundings,
 )
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls
@@ -313,20 +314,22 @@ class ClineInterpreter:
     def _user(self, blocks: Sequence[Mapping[str, Any]], name: str, at: int | None) -> None:
         self._record(name, at)
         texts: list[str] = []
-        tool, result = "", False
+        tool, result, resumed = "", False, False
         for block in blocks:
             match block:
                 case {"type": "tool_result"}:
                     self._native_result(block)
                 case {"type": "text", "text": str(text)}:
                     self._look_around(text)
+                    details = text.lstrip().startswith("<environment_details>")
                     text = without_surroundings(text)
+                    resumed |= details and not text.strip()  # what follows belongs to no result
                     head = heading(text)
                     if head is not None and (not result or texts):  # a heading right after one is what the tool returned
                         if result:
                             self._result(tool, texts)
                         tool, texts, result = head.tool, [head.rest] if head.rest.strip() else [], True
-                    elif result and (not texts or not self._is_beside_a_result(text)):
+                    elif result and not resumed and (not texts or not self._is_beside_a_result(text)):
                         texts += [text] if text.strip() else []
                     else:
                         self._words(text, at)
@@ -404,7 +407,7 @@ class ClineInterpreter:
     def _words(self, text: str, at: int | None) -> None:
         if self._origin.bare:
             text = next((words.text for words in persons_words(text)), text)
-            self._say(text, at=at)
+            self._say(without_mentions(text), at=at)
         elif starts_with_persons_words(text):
             if feedback := feedback_of(text.strip()):
                 self._say(feedback, at=at)

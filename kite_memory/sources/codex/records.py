@@ -236,6 +236,7 @@ _INJECTED = (
 )
 _IMAGE_TAG = re.compile(r"\s*</?image\b[^>]{0,1000}>\s*")
 _REQUEST = "\n## My request for Codex:"
+_EDITORS = ("# Context from my IDE setup:", "# Files mentioned by the user:")
 
 
 def user_part(item: Mapping[str, Any]) -> str:
@@ -264,7 +265,9 @@ def person_said(text: str) -> str:
     if _injected(text):
         return ""
     if text.startswith("# "):
-        text = text.partition(_REQUEST)[2] or text
+        before, _, text = text.rpartition(_REQUEST)
+        if not before and text.startswith(_EDITORS):
+            return ""
     return text.strip()
 
 

@@ -270,9 +270,8 @@ def _user(builder: EventBuilder, blocks: list[Mapping[str, Any]], position: int,
                 texts.append(text)
             case _:
                 _block(builder, block, position, "", helper=helper)
-    whole = "\n\n".join(texts)
     asked = [text for text in texts if "<user_query>" in text]
-    text = "\n\n".join(words_of(each) for each in asked) if asked else words_of(whole)
+    text = words_of(asked[-1] if asked else "\n\n".join(texts))
     if helper:
         builder.answered(text)
     elif text.startswith(_SUMMARY):

@@ -19,7 +19,7 @@ from kite_memory.vault.files import Stamp
 from kite_memory.vault.notefile import UnreadableNote
 from kite_memory.vault.wording import digest, stem_key
 
-VERSION = 7
+VERSION = 8
 
 _VERSION_1 = (
     """
@@ -166,6 +166,7 @@ MIGRATIONS: Migrations = {
     5: _VERSION_5,
     6: _VERSION_6,
     7: ("CREATE INDEX files_by_time ON files (mtime_ns, path)", _hide_buried_titles),
+    8: ("UPDATE files SET size = -1, mtime_ns = -1 WHERE body_key <> ''",),  # the key of a body counts signs: it is made again
 }
 
 
