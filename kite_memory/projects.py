@@ -31,7 +31,7 @@ def project_of(cwd: str) -> str:
     repository the name is the folder's own. Two repositories of one name in different places share a project: what is known of one
     is then offered in the other. The disk is read on each call, because a repository may appear or disappear at any time.
     """
-    home = _home()
+    home, cwd = _home(), os.path.normpath(cwd) if cwd else ""
     if not cwd or "\x00" in cwd or len(cwd) > 4096 or _same(cwd, home):
         return ""
     repository = _repository(cwd, home) if _can_be_walked(cwd) else None

@@ -27,6 +27,9 @@ from kite_memory.agents.settings_edit import (
 from kite_memory.errors import KiteError
 
 _AWKWARD_ON_WINDOWS = re.compile(r"[\"%!$`^&|<>\r\n]")
+_PLAIN_ON_WINDOWS = re.compile(r"[\w./:-]+", re.ASCII)
+_UNQUOTED_ON_WINDOWS = re.compile(r"\"?[A-Za-z]:/")
+_WORD_ON_WINDOWS = re.compile(r"\"([^\"]*)\"|(\S+)")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 
 
@@ -62,7 +65,8 @@ def shell_line(words: Sequence[str], *, windows: bool) -> str:
             raise KiteError(f"a hook cannot name the path {word!r}", hint="install kite-memory under a plainer path")
     if not windows:
         return shlex.join(words)
-    return " ".join(f'"{word}"' if " " in word or "(" in word else word for word in (word.replace("\\", "/") for word in words))
+    slashed = [word.replace("\\", "/") for word in words]
+    return " ".join(word if _PLAIN_ON_WINDOWS.fullmatch(word) else f'"{word}"' for word in slashed)
 
 
 def is_ours(command: str) -> bool:
@@ -70,10 +74,13 @@ def is_ours(command: str) -> bool:
 
     A line of the person's own that only mentions it is theirs.
     """
+    slashed = command.replace("\\", "/")
     try:
-        words = shlex.split(command.replace("\\", "/"))
+        words = shlex.split(slashed)
     except ValueError:
-        return False
+        words = []
+    if _UNQUOTED_ON_WINDOWS.match(slashed) and "'" in slashed:  # an earlier version left an apostrophe unquoted
+        words = [quoted or bare for quoted, bare in _WORD_ON_WINDOWS.findall(slashed)]
     while words and _ASSIGNMENT.fullmatch(words[0]):
         words = words[1:]
     if not words:

@@ -490,6 +490,7 @@ def _prompt(context: HookContext, left: int) -> Prompt:
         situation=context.situation,
         tokens=left,
         branch=context.branch,
+        project_only=True,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol, get_args
 
-from kite_memory.app.note_view import NoteView, became_of, note_json
+from kite_memory.app.note_view import NoteView, became_of, known_project, note_json
 from kite_memory.app.timeline_queries import since as since_began
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import EventType
@@ -301,18 +301,6 @@ class _Asked:
     within: str
     since: datetime | None
     most: int
-
-
-def known_project(known: KnownNotes, named: str) -> str:
-    """Return the project as notes name it: by that very name, or by the one derived from its folder.
-
-    Raises `UsageError` if ``named`` is not a project name.
-    """
-    if known.has_project(named):
-        return named
-    if not (project := project_of(named)):
-        raise UsageError(f"{named!r} is not a project name", hint="give the name of its folder")
-    return project
 
 
 def _mode(text: str) -> Mode:

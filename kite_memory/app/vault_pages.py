@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from kite_memory.app.note_view import project_with_notes
 from kite_memory.errors import KiteError, UsageError, VaultMissing
 from kite_memory.model.note import Note
 from kite_memory.text.quoting import plain_line
@@ -230,7 +231,8 @@ class VaultPages:
             centre = self._vault.notes.find(note).path
             whole = whole.within(whole.neighbours(centre, max(1, min(hops, _MOST_HOPS))))
         if project:
-            whole = whole.within(each.path for each in whole.notes if each.project in ("", project))
+            named = project_with_notes(self._vault.known, project)
+            whole = whole.within(each.path for each in whole.notes if each.project in ("", named))
         cut = _drawable if format == "mermaid" else _most_central
         shown = cut(whole, max(1, min(most, _MOST_NOTES)))
         return {"text": draw(shown), "notes": len(shown.notes), "left_out": len(whole.notes) - len(shown.notes)}

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from kite_memory.vault import Vault
     from kite_memory.wiring.services import Services
 
+_HANDLE = 8
+"""Length of a conversation's short name."""
 _PATIENCE = 90.0
 """Seconds to wait for a reply: a model may take sixty to answer a question."""
 _READING_PATIENCE = 10.0
@@ -126,7 +128,7 @@ def _note_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..
     from kite_memory.vault import Vault
 
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
-    return NoteView(vault=vault, clock=utc_now).operations()
+    return NoteView(vault=vault, clock=utc_now, conversation=partial(_conversation, config, opened)).operations()
 
 
 def _page_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
@@ -135,6 +137,16 @@ def _page_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..
 
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
     return VaultPages(vault=vault, clock=utc_now).operations()
+
+
+def _conversation(config: Config, opened: ExitStack, called: str) -> str:
+    """Return the conversation of this citation, as with all services. The timeline is only opened for what may be a citation."""
+    if "#" not in called and len(called) != _HANDLE:
+        return ""
+    from kite_memory.app.session_context import conversation
+    from kite_memory.timeline.store import Timeline
+
+    return conversation(opened.enter_context(closing(Timeline(config.state / "timeline.sqlite"))), called)
 
 
 def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
@@ -162,10 +174,9 @@ def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, C
     recall, meaning = IndexedNotes(index=index, clock=utc_now), meaning_of(embedder)
     if op == "ask":
         from kite_memory.app.question_answering import QuestionAnswering
-        from kite_memory.protected import protected_literals
-        from kite_memory.redaction.cleaning import protect
+        from kite_memory.protected import protect_process
 
-        protect(protected_literals(config.file))
+        protect_process(config.file)
         asking = QuestionAnswering(
             timeline=timeline,
             notes=vault.notes,

@@ -191,6 +191,14 @@ def read_all(limit: int) -> str:
     return content.decode("utf-8", "replace")
 
 
+def named_folder(given: "Path | str | None" = None) -> str:
+    """Return the whole path of a folder, without ``..``, by default the current one; empty if that was deleted."""
+    try:
+        return os.path.abspath(os.path.expanduser(given or os.curdir))  # noqa: PTH100, PTH111 - a path keeps its `..`
+    except FileNotFoundError:
+        return ""
+
+
 def speak_any_encoding() -> None:
     """Let output never fail by its encoding: missing characters are printed as question marks."""
     for stream in (sys.stdout, sys.stderr):

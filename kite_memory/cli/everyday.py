@@ -331,10 +331,29 @@ def up(
 
 
 def restart(settings: Config) -> None:
-    """Stop the running daemon and start it again."""
+    """Stop the running daemon and start it again: by its service manager, if that ran it."""
+    from kite_memory.daemon.protocol import holder
+    from kite_memory.daemon.service_units import runs, start_again
+    from kite_memory.wiring.daemon import service_of
+
+    manager = service_of(settings)[1]
+    is_service = runs(manager, holder(settings.state) or 0)
     _stop(settings.state)
+    if is_service and not (problem := start_again(manager)):
+        _wait_until_it_answers()
+        return
+    if is_service:
+        print_message(f"note: the service manager does not start it ({problem}); `kmem service install` repairs that")
     if daemon_version() is None:  # otherwise its service manager has started it
         start(settings)
+
+
+def _wait_until_it_answers() -> None:
+    deadline = time.monotonic() + _SECONDS
+    while not _answers():
+        if time.monotonic() > deadline:
+            raise KiteError("the daemon does not answer yet", hint="`kmem logs` says why")
+        time.sleep(0.05)
 
 
 def _laid_out(here: "Services") -> bool:

@@ -137,11 +137,12 @@ def asks_of_the_past(text: str) -> bool:
     return _PAST.search(" ".join(text[:_ASKED].split())) is not None
 
 
-def asked_for(text: str, near: Sequence[Hit]) -> int:
+def asked_for(text: str, near: Sequence[Hit], *, readiness: float = 1.0) -> int:
     """Return how many of the ``near`` notes, likeliest first, a question about the past asks for: 1 if the first is clearly ahead,
-    else 0.
+    else 0. ``readiness`` divides the odds that it needs, as the dial says.
     """
-    if not near or near[0].score < _CLEAR or not asks_of_the_past(text):
+    least = _CLEAR / (_CLEAR + (1 - _CLEAR) * readiness)
+    if not near or near[0].score < least or not asks_of_the_past(text):
         return 0
     return int(len(near) < 2 or near[0].score >= _AHEAD * near[1].score)
 
@@ -329,7 +330,9 @@ def contents(
     columns = index.columns()
     if not len(columns) or not project:
         return ()
-    mask = search.spoken(columns, now) & search.within(columns, index.project_number(project))
+    number = index.project_number(project)
+    holding = search.holding(index, columns, project=number, branch=branch, session=session)
+    mask = search.spoken(columns, now, holding) & holding & search.within(columns, number)
     notes = columns.notes
     scores = notes["importance"].astype(np.float64)
     scores += _LASTING * ~search.of_kinds(columns, {NoteKind.INSIGHT})
@@ -344,7 +347,7 @@ def contents(
     found = index.notes(notes["number"][rows].tolist())
     for row in rows.tolist():
         note = found.get(int(notes["number"][row]))
-        if note is None or note.name in shown or note.name in ranked or not note.holds_in(branch=branch, session=session):
+        if note is None or note.name in shown or note.name in ranked:
             continue
         line = title_line(note)
         if note.drifted or not line or is_past(note, today):

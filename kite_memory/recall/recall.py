@@ -20,7 +20,7 @@ from kite_memory.recall.pointing import Commands, contents, nearest, nothing_run
 from kite_memory.recall.prose import NoteFiles
 from kite_memory.recall.rendering import CHARACTERS, block, handle, render_prompt_block
 from kite_memory.recall.rendering import contents as list_of
-from kite_memory.recall.search import Query, recent, search, spoken
+from kite_memory.recall.search import Query, recent, search, spoken, unbound
 from kite_memory.recall.select import (
     Delivery,
     Needless,
@@ -352,7 +352,8 @@ class Recall:
         weighed = self._weighed(prompt)
         chosen = weighed.candidates[: weighed.chosen]
         if not chosen and self._requirement.threshold is None and not self._requirement.judged and not weighed.needless:
-            chosen = weighed.near[: pointing.asked_for(prompt.text, weighed.near)]
+            asked = pointing.asked_for(prompt.text, weighed.near, readiness=self._requirement.readiness)
+            chosen = weighed.near[: min(asked, self._notes_per_prompt)]
         quotes, pointers = self._beside(prompt, weighed, chosen)
         first = not prompt.situation.position
         rendered = render_prompt_block(
@@ -430,7 +431,7 @@ class Recall:
         a judge reads it.
         """
         columns = self._index.columns()
-        may_be_shown = spoken(columns, self._clock().timestamp())
+        may_be_shown = spoken(columns, self._clock().timestamp(), unbound(columns))
         for hit in hits:
             numbers = self._index.numbers(hit.note.name)
             rows = columns.rows_of(np.array(numbers, np.int64)).tolist()

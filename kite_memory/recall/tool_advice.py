@@ -210,8 +210,9 @@ class ToolAdvice:
         columns = signals.columns
         if not len(columns):
             return
-        mask = search.spoken(columns, now.timestamp())
-        mask &= search.within(columns, self._index.project_number(action.project))
+        project = self._index.project_number(action.project)
+        holding = search.holding(self._index, columns, project=project, branch=branch, session=action.session)
+        mask = search.spoken(columns, now.timestamp(), holding) & holding & search.within(columns, project)
         scores = np.where(mask, signals.bm25, 0.0)
         rows = np.flatnonzero(scores > 0)
         rows = rows[np.argsort(-scores[rows], kind="stable")[:_CANDIDATES]]
@@ -219,7 +220,7 @@ class ToolAdvice:
         # Preferences and important notes come before notes that share more words.
         read.sort(key=lambda pair: (pair[0].kind is not NoteKind.PREFERENCE, -pair[0].importance))
         for note, reading in read:
-            if note.name not in shown and note.holds_in(branch=branch, session=action.session):
+            if note.name not in shown:
                 yield note, reading
 
     def _read(self, catalogue: str, numbers: Sequence[int]) -> list[tuple[Note, NoteWarnings]]:

@@ -317,7 +317,8 @@ class NoteRelations:
                 return writer.take_back(newer, older)
             changed = writer.take_back(newer, older)
             self._ledger.relations.rule(newer, older, "replacing")
-            outcome = writer.replace_by(newer, older)
+            narrower = writer.holds_less(newer, older)
+            outcome = writer.replace_where_it_holds(newer, older) if narrower else writer.replace_by(newer, older)
             if isinstance(outcome, LeftAlone):
                 raise KiteError(f"{outcome.path or older} cannot be changed: {outcome.because}", hint="repair it, and try again")
             there = (self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older))
@@ -337,7 +338,7 @@ class NoteRelations:
             for newer, older, said in waiting:
                 if said:
                     changed += writer.take_back(newer, older)
-                elif not writer.awaits_a_merge(newer, older) and isinstance(marked := writer.replace_by(newer, older), Amended):
+                elif not writer.holds_less(newer, older) and isinstance(marked := writer.replace_by(newer, older), Amended):
                     changed.append(marked.path)
         return changed
 

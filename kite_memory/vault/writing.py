@@ -273,12 +273,8 @@ class Writer:
         new, old = (self._note_at(known.path) if known else None for known in (one, other))
         if one is None or other is None or new is None or old is None:
             return LeftAlone(id=older, path=other.path if other else "", because="it is not there")
-        stem = PurePosixPath(other.path).stem
-        if links.holds(stem) and link_key(stem) not in map(link_key, new[0].supersedes):
-            named = dict.fromkeys((*new[0].supersedes, stem))
-            said = self.set_properties(one, {"supersedes": [f"[[{each}]]" for each in named]})
-            if isinstance(said, LeftAlone):
-                return said
+        if isinstance(said := self._name_replaced(one, new[0], other), LeftAlone):
+            return said
         by = PurePosixPath(one.path).stem
         changes: dict[str, object] = {
             "status": NoteStatus.SUPERSEDED.value,
@@ -290,8 +286,26 @@ class Writer:
             self._ledger.relations.rule(newer, older, "replaces")
         return marked
 
-    def awaits_a_merge(self, newer: str, older: str) -> bool:
-        """Return whether the newer is of a branch, and the older holds elsewhere, too."""
+    def replace_where_it_holds(self, newer: str, older: str) -> Amended | AlreadyWritten | LeftAlone:
+        """Mark a note as replacing another only where it holds: on its branch, in its session, until it expires. The older stays
+        as it is.
+        """
+        one, other = self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older)
+        new = self._note_at(one.path) if one else None
+        if one is None or other is None or new is None:
+            return LeftAlone(id=newer, path=one.path if one else "", because="it is not there")
+        return self._name_replaced(one, new[0], other) or AlreadyWritten(id=newer, path=one.path)
+
+    def _name_replaced(self, one: KnownFile, new: Note, other: KnownFile) -> Amended | AlreadyWritten | LeftAlone | None:
+        """Name the older note in the newer one, unless it is named already or no link can hold its name: then return ``None``."""
+        stem = PurePosixPath(other.path).stem
+        if not links.holds(stem) or link_key(stem) in map(link_key, new.supersedes):
+            return None
+        named = dict.fromkeys((*new.supersedes, stem))
+        return self.set_properties(one, {"supersedes": [f"[[{each}]]" for each in named]})
+
+    def holds_less(self, newer: str, older: str) -> bool:
+        """Return whether the older holds on branches, in sessions or at times where the newer does not."""
         known = (self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older))
         new, old = (self._note_at(each.path) if each else None for each in known)
         return new is not None and old is not None and not holds_wherever(new[0], old[0])

@@ -285,7 +285,10 @@ def team_recall_of(config: Config, kept: Keys) -> "TeamRecall | None":
     from kite_memory.team.search import Team, TeamRecall
 
     token = kept.find("team-token")
-    return TeamRecall(Team(address=config.team.bridge, token=token.value)) if token else None
+    if token is None:
+        return None
+    _protect(config)
+    return TeamRecall(Team(address=config.team.bridge, token=token.value))
 
 
 def first_embedders(config: Config) -> tuple[Embedder, Embedder]:
@@ -319,6 +322,7 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
     if config.embedder.name not in EMBEDDERS:
         from kite_memory import extensions
 
+        _protect(config)
         return RedactingEmbedder(extensions.load("embedder", config.embedder.name)())
     key = kept.find("voyage")
     if key is None:
@@ -329,8 +333,21 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
         if config.embedder.name == "voyage":
             raise ConfigInvalid("the embedder `voyage` needs a package that is not installed", hint=f"`{command}`")
         return None
+    _protect(config)
     base_url = config.embedder.voyage_base_url or os.environ.get("VOYAGE_BASE_URL", "")
     return RedactingEmbedder(VoyageEmbedder(key.value, model=config.embedder.voyage_model, base_url=base_url))
+
+
+def _protect(config: Config) -> None:
+    """Have what `kmem keys protect` names redacted in this process: called before anything is made that sends text."""
+    from kite_memory.protected import protect_process  # here: most commands send nothing
+
+    protect_process(config.file)
+
+
+def _redacting(config: Config, inner: "SendingBackend") -> RedactingBackend:
+    _protect(config)
+    return RedactingBackend(inner)
 
 
 def backend_of(config: Config, kept: Keys) -> "Backend | None":
@@ -345,14 +362,15 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
                 return None
             from kite_memory.distill.anthropic_api import AnthropicBackend
 
-            return RedactingBackend(
-                AnthropicBackend(api_key=key.value, model=settings.model, prices=prices_of(config), base_url=settings.base_url)
+            return _redacting(
+                config,
+                AnthropicBackend(api_key=key.value, model=settings.model, prices=prices_of(config), base_url=settings.base_url),
             )
         case "claude-cli":
             from kite_memory.distill.claude_cli import ClaudeCliBackend
 
-            return RedactingBackend(
-                ClaudeCliBackend(folder=config.state / "extractor", prices=prices_of(config), environment=dict(os.environ))
+            return _redacting(
+                config, ClaudeCliBackend(folder=config.state / "extractor", prices=prices_of(config), environment=dict(os.environ))
             )
         case "openai":
             key, address = kept.find("openai"), _openai_address(config)
@@ -360,10 +378,11 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
                 return None
             from kite_memory.distill.openai_api import OpenAiBackend
 
-            return RedactingBackend(
+            return _redacting(
+                config,
                 OpenAiBackend(
                     api_key=key.value if key else "", model=settings.openai_model, prices=prices_of(config), base_url=address
-                )
+                ),
             )
         case _:  # an extension's extractor, which asks by itself
             return None
@@ -376,6 +395,7 @@ def batches_of(config: Config, kept: Keys) -> "Batches | None":
         return None
     from kite_memory.distill.anthropic_api import AnthropicBackend, AnthropicBatches
 
+    _protect(config)
     settings = config.extractor
     live = AnthropicBackend(api_key=key.value, model=settings.model, prices=prices_of(config), base_url=settings.base_url)
     return RedactingBatches(AnthropicBatches(live))

@@ -18,7 +18,7 @@ from kite_memory.app.forgetting import Forgetting, NoteForgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.kept_answers import drop_answers
 from kite_memory.app.note_indexer import NoteIndexer
-from kite_memory.app.note_view import NoteView
+from kite_memory.app.note_view import NoteView, known_project
 from kite_memory.app.operations import (
     NoteChanges,
     OperationRegistry,
@@ -29,7 +29,7 @@ from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
-from kite_memory.app.searching import Searching, TimelineConversations, known_project
+from kite_memory.app.searching import Searching, TimelineConversations
 from kite_memory.app.session_context import commands_run, conversation
 from kite_memory.app.syncing import Machine, Syncing, purge
 from kite_memory.app.trace import Tracer
@@ -45,13 +45,12 @@ from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.hit import Judge
 from kite_memory.model.note import Note
 from kite_memory.paths import asset_folder
-from kite_memory.protected import protected_literals
+from kite_memory.protected import protect_process
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Requirement
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.redaction.cleaning import protect
 from kite_memory.sources import Source
 from kite_memory.system import utc_now
 from kite_memory.system.sqlite import seal
@@ -190,7 +189,7 @@ class _Stores:
 
 
 def _open_stores(config: Config, closing: ExitStack, clock: Callable[[], datetime]) -> _Stores:
-    protect(protected_literals(config.file))
+    protect_process(config.file)
     closing.callback(seal, config.state)  # runs last, when everything opened after it is closed
     timeline = Timeline(config.state / "timeline.sqlite")
     closing.callback(timeline.close)

@@ -12,6 +12,7 @@ from kite_memory.config import Config
 from kite_memory.distill.saving import SaveChecker
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.keys import keys_beside
+from kite_memory.protected import protect_process
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.text.display import age
 from kite_memory.tools.arguments import LocalContext
@@ -65,6 +66,7 @@ def team_bridge(config: Config, store_url: str) -> TeamBridge:
 def team_store(config: Config, store_url: str) -> "PostgresStore":
     """Open a team's store. Raises `KiteError` if it cannot be opened."""
     postgres = _postgres()
+    protect_process(config.file)
     team = config.team
     url = _store_url(config, store_url)
     with _naming(url):
