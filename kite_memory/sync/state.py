@@ -1,6 +1,5 @@
 """What this machine knows of its exchange with the others, in ``sync.sqlite``."""
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -119,11 +118,8 @@ class SyncState:
         if self._database.in_transaction:
             yield
             return
-        try:
-            with sqlite.transaction(self._database):
-                yield
-        except sqlite3.OperationalError as error:
-            raise sqlite.not_written(error, self.path, named=str(self.path)) from error
+        with sqlite.raising_not_written(self.path, named=str(self.path)), sqlite.transaction(self._database):
+            yield
 
     @contextmanager
     def trying(self) -> Iterator[None]:

@@ -189,6 +189,15 @@ def open_private(path: Path, migrations: Migrations, *, named: str, repair: str,
         raise StateDamaged(f"{named} cannot be read: {error}", hint=repair) from error
 
 
+@contextmanager
+def raising_not_written(path: Path, *, named: str) -> Iterator[None]:
+    """Raise `StateNotWritten` for an operational error of SQLite."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise not_written(error, path, named=named) from error
+
+
 class SharedConnection:
     """A connection for several threads, one at a time. Raises `StateNotWritten` for operational errors."""
 
@@ -204,11 +213,8 @@ class SharedConnection:
 
     @contextmanager
     def locked(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                yield self.writer
-            except sqlite3.OperationalError as error:
-                raise not_written(error, self._path, named=self._named) from error
+        with self._lock, raising_not_written(self._path, named=self._named):
+            yield self.writer
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
