@@ -350,7 +350,7 @@ class Syncing:
                 under_way.erased |= blank
         with state.changing():
             for row in rows:
-                state.hear_forgotten(row.event, blank=row.blank)
+                state.exchanged.record_forgotten(row.event, blank=row.blank)
         under_way.came.forgotten += len(new)
 
     def _take_back(self, under_way: _Round) -> None:
@@ -401,9 +401,9 @@ class Syncing:
             for row in rows:
                 match row:
                     case ForgottenRow():
-                        state.hear_forgotten(row.event, blank=row.blank)
+                        state.exchanged.record_forgotten(row.event, blank=row.blank)
                     case UptakeRow():
-                        state.tell_uptake(row.note, row.shown, row.used, row.ignored)
+                        state.exchanged.record_uptake(row.note, row.shown, row.used, row.ignored)
             for name, value in (settings or {}).items():
                 state.set(name, value)
             state.pending.add(number, content)
@@ -414,13 +414,13 @@ class Syncing:
         rows: list[Row] = [
             ForgottenRow(event=line.id, provider=line.provider, session=line.session, blank=blank)
             for line, blank in self._timeline.forgotten.lines()
-            if not under_way.state.knows_forgotten(line.id, blank=blank)
+            if not under_way.state.exchanged.is_forgotten(line.id, blank=blank)
         ]
         for batch in batches(rows):
             self._send(under_way, batch)
 
     def _write_uptake(self, under_way: _Round) -> None:
-        sent = under_way.state.sent_uptake()
+        sent = under_way.state.exchanged.uptake()
         rows: list[Row] = [
             UptakeRow(note=note, shown=each.shown, used=each.used, ignored=each.ignored)
             for note, each in self._memory.own_tallies().items()

@@ -512,11 +512,9 @@ def form_of(word: bytes, language: str = "") -> str:
         return "" if not rare else "file" if word.islower() or last in COMMON else "pair"
     if _NUMBER_PLATE.fullmatch(word) and digits(word) >= 2 and letters(word) >= 3:
         return "serial"
-    if _OF_CODE.fullmatch(word) or _SHORTCUT.fullmatch(word):
-        return "door" if _DOOR.fullmatch(word) else ""
     if _DOOR.fullmatch(word):
         return "door"
-    if monotonous(word):
+    if _OF_CODE.fullmatch(word) or _SHORTCUT.fullmatch(word) or monotonous(word):
         return ""
     if stands_in(word, numbered=False):
         return "stand-in" if len(word) >= 12 and _SPELLED_OUT.fullmatch(word) else ""
@@ -536,9 +534,7 @@ def form_of(word: bytes, language: str = "") -> str:
         return "hex" if digits(word) >= 3 and letters(word) >= 3 else ""
     if _NUMBERED.fullmatch(word) and not ordinary(word.lstrip(b"0123456789")):
         return "numbered"
-    if _SERIAL.fullmatch(word) or b"," in word or b":" in word:
-        return ""
-    if _HOST.fullmatch(word):
+    if _SERIAL.fullmatch(word) or b"," in word or b":" in word or _HOST.fullmatch(word):
         return ""
     if _DOTTED.fullmatch(word):
         return "dotted" if not COMMON.issuperset(word.lower().split(b".")) else ""

@@ -144,7 +144,7 @@ def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[
 
 
 def _abroad(raw: bytes, line: _Line) -> Iterator[Span]:
-    """Yield words in Latin letters that are of no language, in a line of a script without equivalents that has a label."""
+    """Yield words in Latin letters that belong to no language, in a line of a script without equivalents that has a label."""
     for found in _LATIN.finditer(raw, line.begin, line.end):
         word = found[0].strip(_OPENING + _CLOSING)
         form = form_of(word)

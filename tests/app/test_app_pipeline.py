@@ -356,7 +356,7 @@ def test_what_a_rewritten_transcript_says_anew_is_distilled(
 def test_an_answer_that_cannot_be_read_stops_nothing(home: Path, services: FakeServices) -> None:
     transcript(home, SAID)
     services.run_until_idle()
-    services.outbox._database.execute("UPDATE chunks SET state = 'answered', record = '{\"topics\": [{}]}'")
+    services.outbox._database.writer.execute("UPDATE chunks SET state = 'answered', record = '{\"topics\": [{}]}'")
 
     services.run_until_idle()
 
