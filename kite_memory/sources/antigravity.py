@@ -14,9 +14,9 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, OpenCall, OpenCalls, Toolbox
 from kite_memory.sources.common.jsonl import AppendOnlyFile, FoundObject, Unreadable, objects
 from kite_memory.sources.common.line_source import Line, LineSource, Progress, starting_point
-from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, kept, moment, safe, scalar, short
+from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, moment, safe, scalar, short, shortened
 from kite_memory.sources.common.words import without_enclosed
-from kite_memory.system.private_files import is_file, names_in
+from kite_memory.system.private_files import is_file, names_in, stamp_of
 from kite_memory.text import lazy_regex
 
 PROVIDER = "antigravity"
@@ -123,7 +123,7 @@ def _result(kind: str, text: str, status: object, line: Line) -> None:
     event = line.builder.returned(name, call, text, outcome, running=status == "RUNNING")
     if kind == "ASK_QUESTION" and outcome == "ok" and text and not line.progress.parent:
         answer = f"{call.detail}\n{text}" if call.detail else text
-        line.builder.add(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+        line.builder.add(EventType.DECISION, "user", shortened(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
 
 
 def _answered(kind: str, calls: OpenCalls) -> tuple[str, OpenCall]:
@@ -195,9 +195,8 @@ class ConversationPlaces:
         """Return the workspace in the history of typed prompts; empty for a conversation started by a script."""
         path = self._program / "history.jsonl"
         try:
-            status = path.stat()
-            if self._history[0] != (status.st_size, status.st_mtime_ns):
-                self._history = ((status.st_size, status.st_mtime_ns), dict(self._workspaces(path)))
+            if self._history[0] != (stamp := stamp_of(path)):
+                self._history = stamp, dict(self._workspaces(path))
         except (OSError, Unreadable):
             return ""
         return self._history[1].get(conversation, "")

@@ -13,7 +13,7 @@ from kite_memory.model.event import EventType, Status
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, Toolbox
 from kite_memory.sources.common.line_source import Line, LineSource
-from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, kept, safe, scalar, short
+from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, safe, scalar, short, shortened
 from kite_memory.sources.common.words import summary, without_enclosed
 from kite_memory.system.private_files import is_file, is_text, names_in
 from kite_memory.text import lazy_regex
@@ -291,7 +291,7 @@ def _result(data: Mapping[str, Any], line: Line) -> None:
     done = _changed(data, TOOLS.writers.get(call.tool, ""))
     event = builder.returned(name, call, text, "" if running else status, done=done, running=running is not None)
     if status == "ok" and call.tool in TOOLS.asking and not data.get("parentToolCallId"):
-        decided = kept(f"{call.detail}\nAnswer: {_ANSWERED.sub('', text, count=1).strip()}", ANSWER_LIMIT)
+        decided = shortened(f"{call.detail}\nAnswer: {_ANSWERED.sub('', text, count=1).strip()}", ANSWER_LIMIT)
         builder.add(EventType.DECISION, "user", decided, tool=call.tool, parent=event, call=name)
 
 

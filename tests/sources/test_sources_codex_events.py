@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.model.event import Event
 from tests.sources.rollout import CWD, Home, Rollout, a_day
+from tests.sources.transcript import kinds, only, texts_of
 
 
 @pytest.fixture
@@ -14,19 +14,10 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def texts_of(events: tuple[Event, ...], *types: str) -> list[str]:
-    return [event.text for event in events if event.type in types]
-
-
-def only(events: tuple[Event, ...], type: str) -> Event:
-    (event,) = [event for event in events if event.type == type]
-    return event
-
-
 def test_a_day_is_reported_in_order(home: Home) -> None:
     look = home.look(a_day())
 
-    assert [event.type.value for event in look.events] == [
+    assert kinds(look.events) == [
         "user_message",
         "assistant_message",
         "tool_call",

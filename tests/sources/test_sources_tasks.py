@@ -10,21 +10,17 @@ import pytest
 from kite_memory.model.event import Event, EventType
 from kite_memory.sources.cline.source import HISTORY, SHOWN, Cline, RooCode, VscodeTasks
 from tests.sources.task_folder import DETAILS, TASK, Storage, Task, a_day
-from tests.sources.transcript import reasons, said
+from tests.sources.transcript import kinds, of, reasons, said
 
 
 def events_of_task(folder: Path, task: Task) -> tuple[Event, ...]:
     return Storage(folder).look(task).events
 
 
-def of(type: EventType, events: tuple[Event, ...]) -> list[Event]:
-    return [event for event in events if event.type is type]
-
-
 def test_a_day_is_reported_in_order(tmp_path: Path) -> None:
     look = Storage(tmp_path).look(a_day())
 
-    assert [event.type.value for event in look.events] == [
+    assert kinds(look.events) == [
         "user_message",
         "assistant_message",
         "tool_call",
@@ -485,7 +481,7 @@ class TestCondensed:
         events = events_of_task(tmp_path, self.condensed())
 
         assert said(events) == ["Graft", "and water"]
-        assert [event.type.value for event in events] == [
+        assert kinds(events) == [
             "user_message",
             "assistant_message",
             "tool_call",

@@ -26,7 +26,7 @@ from kite_memory.sources.cline.words import (
     without_surroundings,
 )
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls
-from kite_memory.sources.common.tool_text import blocks_of, digest, kept, moment, safe, scalar, short
+from kite_memory.sources.common.tool_text import blocks_of, digest, moment, safe, scalar, short, shortened
 
 _SAME_WORDS = 1_000
 """Limit of shown messages with the same words that are distinguished."""
@@ -428,7 +428,7 @@ class ClineInterpreter:
             self._builder.said(text, parent=parent)
         else:
             decided = f"{answered.detail}\nAnswer: {text}" if answered.detail else text
-            self._builder.add(EventType.DECISION, "user", kept(decided, ANSWER_LIMIT), tool=answered.tool, parent=parent)
+            self._builder.add(EventType.DECISION, "user", shortened(decided, ANSWER_LIMIT), tool=answered.tool, parent=parent)
         if at is not None or parent:
             self._at = back
         self._record(f"{name}, then", None)
@@ -462,7 +462,7 @@ class ClineInterpreter:
                 case "task" | "user_feedback":
                     self._record(f"said {each.at}", each.at)
                     if asked and each.kind == "user_feedback":
-                        decided = kept(f"{asked}\nAnswer: {text}", ANSWER_LIMIT)
+                        decided = shortened(f"{asked}\nAnswer: {text}", ANSWER_LIMIT)
                         self._builder.add(EventType.DECISION, "user", decided)
                     elif each.kind == "task" and self._origin.by_an_agent:
                         self._builder.answered(text)
@@ -488,7 +488,7 @@ class ClineInterpreter:
                             pass
                 case "error" | "diff_error":
                     self._record(self._unique(f"shown {each.at}"), each.at)
-                    self._builder.add(EventType.ERROR, "tool", kept(text, ANSWER_LIMIT), status="failed")
+                    self._builder.add(EventType.ERROR, "tool", shortened(text, ANSWER_LIMIT), status="failed")
                 case _:
                     pass
             asked = question_in(text) if each.kind == "followup" else asked if each.kind in SKIPPED_SAYS else ""

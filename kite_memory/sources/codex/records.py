@@ -18,7 +18,6 @@ _HEADERS = 8
 _MESSAGES = 48
 _ANSWERED = 64
 _PROCESSES = 8
-_UNKNOWN = 32
 _PATCHES = 6
 _PATCHED_FILES = 16
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -137,7 +136,7 @@ class RolloutState:
 
     def new_to_us(self, what: str) -> bool:
         """Return whether this unknown name occurs for the first time."""
-        return is_first(self.unknown, what, _UNKNOWN)
+        return is_first(self.unknown, what)
 
     def to_carry(self) -> str:
         return orjson.dumps(

@@ -25,7 +25,7 @@ from kite_memory.sources.common.event_builder import (
 )
 from kite_memory.sources.common.foreign_sqlite import TooLong, object_in, opened, stamp
 from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
-from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, compact, digest, kept, moment, safe, scalar, short
+from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, compact, digest, moment, safe, scalar, short, shortened
 from kite_memory.sources.common.words import without_echo, without_enclosed
 
 _WORKSPACES = 5_000
@@ -352,9 +352,9 @@ def decided(
 ) -> None:
     """Add the user's answer to a question, or the plan that they accepted."""
     if call.tool in _ASKING and text:
-        builder.add(EventType.DECISION, "user", kept(text, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+        builder.add(EventType.DECISION, "user", shortened(text, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
     elif call.tool in _PLANNING and accepted and isinstance(plan := given.get("plan"), str):
-        builder.add(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), tool=call.tool, parent=event, call=name)
+        builder.add(EventType.DECISION, "user", shortened(plan, SUMMARY_LIMIT), tool=call.tool, parent=event, call=name)
 
 
 def _arguments(former: Mapping[str, Any]) -> Mapping[str, Any]:
