@@ -16,7 +16,7 @@ from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus, SimilarNot
 from kite_memory.text.quoting import mended
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft
-from kite_memory.vault.files import OWN_PREFIX, CannotRead, Files
+from kite_memory.vault.files import OWN_PREFIX, CannotRead, Files, stamp_of
 from kite_memory.vault.ledger import KnownFile, Ledger, PageOfNotes, link_key
 from kite_memory.vault.ledger.ledger import NoteRows
 from kite_memory.vault.lifecycle import Rulings, sessions_of
@@ -347,7 +347,8 @@ class KnownNotes:
         known = self._ledger.notes.at(place) if place else None
         if known is None or status is None:
             return False
-        return (known.size, known.mtime_ns) == (status.st_size, status.st_mtime_ns)
+        stamp = stamp_of(status)
+        return (known.size, known.mtime_ns) == (stamp.size, stamp.mtime_ns)
 
     def has_project(self, project: str) -> bool:
         """Return whether a note belongs to it, as of the last comparison."""
