@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol, get_args
 
-from kite_memory.app.note_view import NoteView, became_of, note_json
+from kite_memory.app.note_view import NoteView, became_of, known_project, note_json
 from kite_memory.app.timeline_queries import since as since_began
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import EventType
@@ -17,10 +17,10 @@ from kite_memory.projects import project_of
 from kite_memory.recall.catalogue import VisibleNotes
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import essence
-from kite_memory.recall.prose import name
-from kite_memory.recall.rendering import estimated_tokens, first_words, plain_line
+from kite_memory.recall.rendering import estimated_tokens, first_words
 from kite_memory.recall.search import Mode, Query
 from kite_memory.text.display import age
+from kite_memory.text.quoting import plain_line
 from kite_memory.text.stems import stems
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder, Talk
 from kite_memory.timeline.history_queries import became
@@ -303,18 +303,6 @@ class _Asked:
     most: int
 
 
-def known_project(known: KnownNotes, named: str) -> str:
-    """Return the project as notes name it: by that very name, or by the one derived from its folder.
-
-    Raises `UsageError` if ``named`` is not a project name.
-    """
-    if known.has_project(named):
-        return named
-    if not (project := project_of(named)):
-        raise UsageError(f"{named!r} is not a project name", hint="give the name of its folder")
-    return project
-
-
 def _mode(text: str) -> Mode:
     for mode in get_args(Mode):
         if text == mode:
@@ -324,7 +312,7 @@ def _mode(text: str) -> Mode:
 
 
 def hit_json(hit: Hit) -> Json:
-    return {**note_json(hit.note), "id": name(hit.note), "score": hit.score, "snippet": hit.snippet, "why": hit.why}
+    return {**note_json(hit.note), "id": hit.note.name, "score": hit.score, "snippet": hit.snippet, "why": hit.why}
 
 
 def worth_listing(hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -343,9 +343,9 @@ class Outbox:
         )
         return [_waiting(row) for row in rows]
 
-    def for_batches(self, now: float, *, limit: int = 500) -> list[WaitingChunk]:
+    def for_batches(self, now: float) -> list[WaitingChunk]:
         """Return the first waiting chunk of each session, if it is to go in a batch, in order."""
-        return [_waiting(row) for row in self._all(f"{_FIRST_OF_SESSIONS} AND by_batch ORDER BY seq LIMIT ?", (now, limit))]
+        return [_waiting(row) for row in self._all(f"{_FIRST_OF_SESSIONS} AND by_batch ORDER BY seq LIMIT 500", (now,))]
 
     def in_batch(self, batch: int) -> list[WaitingChunk]:
         """Return the chunks of a batch without an outcome; others may have been erased from since they were sent."""

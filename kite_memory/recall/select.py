@@ -17,12 +17,11 @@ import numpy as np
 
 from kite_memory.model.event import Event, EventType, Problem
 from kite_memory.model.hit import Hit, Injection, Question
-from kite_memory.model.note import Note, Scope
+from kite_memory.model.note import Note
 from kite_memory.recall import gate, lexical, search
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index, Signals
 from kite_memory.recall.lexical import essence
-from kite_memory.recall.prose import name
 from kite_memory.recall.search import best, hits
 from kite_memory.recall.session_memory import Occasion, SessionMemory
 from kite_memory.recall.uptake import Tally, habit
@@ -220,7 +219,7 @@ class Prompt:
 
     ``situation`` comes from the session's events and is empty for an unknown session. ``tokens`` is what is left of the turn's
     budget, if something was shown already. ``branch`` is the branch the session works on: notes of other branches, not merged yet,
-    are left out.
+    are left out. Where the project is unknown, notes of all are considered, or with ``project_only`` those of no project.
     """
 
     text: str
@@ -230,6 +229,7 @@ class Prompt:
     situation: Situation = field(default_factory=Situation)
     tokens: int | None = None
     branch: str = ""
+    project_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +249,12 @@ class Requirement:
     def likely(self) -> float:
         """Probability from which a note is worth showing if no judge decides."""
         return self.gate.thresholds[self.dial]
+
+    @property
+    def readiness(self) -> float:
+        """By how much the dial divides the odds of a note that is worth showing; 1 where it is normal."""
+        normal = self.gate.thresholds["normal"]
+        return normal / (1 - normal) * (1 - self.likely) / self.likely
 
     @property
     def probability(self) -> float:
@@ -306,13 +312,6 @@ class _Search:
     limit: int
     explain_all: bool
 
-    def admits(self, note: Note) -> bool:
-        """Return whether a note may be shown in the prompt's project, branch and session."""
-        prompt = self.prompt
-        if prompt.project and note.project not in ("", prompt.project) and note.scope is Scope.PROJECT:
-            return False
-        return note.holds_in(branch=prompt.branch, session=prompt.session)
-
     def hits(self, scores: search.Scores, limit: int) -> tuple[Hit, ...]:
         return hits(self.index, self.signals, scores, inherited=self.inherited, limit=limit, project=self.prompt.project)
 
@@ -341,8 +340,9 @@ def weigh(
     signals = index.signals(essence(text), around=around, project=prompt.project)
     if not len(signals.columns):
         return Weighed(candidates=(), threshold=0.0, silence=_empty(signals.problems))
-    number = index.project_number(prompt.project) if prompt.project else None
-    scores, inherited = _scored(signals, number, now)
+    number = index.project_number(prompt.project) if prompt.project or prompt.project_only else None
+    holding = search.holding(index, signals.columns, project=number, branch=prompt.branch, session=prompt.session)
+    scores, inherited = _scored(signals, number, holding, now)
     if not (scores > -np.inf).any():
         return Weighed(candidates=(), threshold=0.0, silence="nothing in the vault that may be said")
     searched = _Search(
@@ -366,17 +366,20 @@ def weigh(
     return replace(weighed, chosen=0, silence=needless.value, needless=needless, question=None) if needless else weighed
 
 
-def _scored(signals: Signals, project: int | None, now: float) -> tuple[search.Scores, search.Mask]:
-    """Return each eligible note's score, and a mask of notes that inherited their score from a note they replace."""
+def _scored(signals: Signals, project: int | None, holding: search.Mask, now: float) -> tuple[search.Scores, search.Mask]:
+    """Return each eligible note's score, and a mask of notes that inherited their score from a note they replace.
+
+    Notes outside ``holding`` are not eligible: they would take the places of those that may be shown.
+    """
     columns = signals.columns
     scores = search.for_a_prompt(signals)
     if project is not None:
         scores = scores - search.handicap(columns, project)
     mask = search.found(columns, now)
-    pairs = search.succession(columns)
+    pairs = search.in_force(columns, search.succession(columns), now, holding)
     own = np.where(mask, scores, -np.inf)
     scores = search.settled(own, pairs[mask[pairs].all(axis=1)])
-    return np.where(search.spoken(columns, now), scores, -np.inf), scores > own
+    return np.where(search.spoken(columns, now, holding) & holding, scores, -np.inf), scores > own
 
 
 def _by_score(searched: _Search, threshold: float) -> Weighed:
@@ -385,8 +388,8 @@ def _by_score(searched: _Search, threshold: float) -> Weighed:
     if not explain_all:
         scores = np.where(scores >= threshold - _NEAR, scores, -np.inf)
     enough = (CANDIDATES if explain_all else limit) + min(len(searched.shown), _SEEN) + _SPARE
-    candidates = tuple(hit for hit in searched.hits(scores, enough) if searched.admits(hit.note))
-    fresh = tuple(hit for hit in candidates if name(hit.note) not in searched.shown)[: CANDIDATES if explain_all else limit]
+    candidates = searched.hits(scores, enough)
+    fresh = tuple(hit for hit in candidates if hit.note.name not in searched.shown)[: CANDIDATES if explain_all else limit]
     chosen = sum(hit.score >= threshold for hit in fresh[:limit])
     silence = ""
     if not chosen and candidates and candidates[0].score >= threshold:
@@ -430,8 +433,8 @@ def _by_gate(searched: _Search, requirement: Requirement, tallies: Mapping[str, 
     by_row = np.full(len(searched.signals.columns), -np.inf)
     by_row[estimates.rows[wanted]] = probabilities[wanted]
     found = searched.hits(by_row, len(wanted)) if wanted else ()
-    placed = {name(candidates[place].note): place for place in wanted}
-    places = [placed[name(hit.note)] for hit in found]
+    placed = {candidates[place].note.name: place for place in wanted}
+    places = [placed[hit.note.name] for hit in found]
     silence = ""
     if not sure and (np.delete(probabilities, order) >= requirement.probability).any():
         silence = "already shown in this session"
@@ -465,16 +468,16 @@ def _estimates(searched: _Search, fitted: Gate, tallies: Mapping[str, Tally]) ->
     names: dict[str, int] = {}
     for row in rows.tolist():
         note = notes.get(int(columns.notes["number"][row]))
-        if note is not None and searched.admits(note):
-            names.setdefault(name(note), row)
+        if note is not None:
+            names.setdefault(note.name, row)
     rows = np.array(list(names.values())[: CANDIDATES + seen], np.intp)
     candidates = _candidates(searched, rows, notes, near)
     terms = len(lexical.terms(essence(prompt.text)))
     figures = gate.figures(prompt.text, terms, prompt.situation.position, candidates)
-    habits = [habit(tally) if (tally := tallies.get(name(each.note))) else 0.0 for each in candidates]
+    habits = [habit(tally) if (tally := tallies.get(each.note.name)) else 0.0 for each in candidates]
     habits = [one + _DRIFTED * (each.note.drifted is not None) for one, each in zip(habits, candidates, strict=True)]
     probabilities = fitted.probabilities(figures, habits)
-    fresh = [place for place, each in enumerate(candidates) if name(each.note) not in searched.shown]
+    fresh = [place for place, each in enumerate(candidates) if each.note.name not in searched.shown]
     return _Estimates(
         candidates=candidates,
         rows=rows,

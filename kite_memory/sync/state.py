@@ -99,7 +99,9 @@ class SyncState:
         """
         key, gone = self.key, notes | self.gone()
         with self.changing():
-            for number, content in self.pending.all() if key is not None else ():
+            for number, content in self.pending.all():
+                if key is None:
+                    break
                 rows, _ = unpack(content, key=key, machine=self.machine, number=number)
                 kept = [row for each in rows if (row := without_forgotten(each, lines=lines, notes=gone)) is not None]
                 if kept != rows:

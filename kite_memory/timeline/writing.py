@@ -246,7 +246,7 @@ def save_read_result(database: sqlite3.Connection, read_result: ReadResult, prov
         )
         database.execute("UPDATE files SET carry = ? WHERE key = ?", (carry, file))
     key = _session_key(database, session, now)
-    passages.keep(database, key, without_forgotten_passages(read_result.passages, events_kept), now=now)
+    passages.save(database, key, without_forgotten_passages(read_result.passages, events_kept), now=now)
     events = _in_line(database, key, events_kept)
     (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
     changed = _write(database, [_row(event, key, file) for event in events], amends=read_result.amends)

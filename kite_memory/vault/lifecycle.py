@@ -8,12 +8,21 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import lru_cache
 from math import sqrt
 from typing import Literal
 
-from kite_memory.model.note import REPLACEABLE_KINDS, SAID_TO_A_REFUSAL, Contest, Note, NoteKind, NoteStatus, Ruling, Surroundings
+from kite_memory.model.note import (
+    REPLACEABLE_KINDS,
+    SAID_TO_A_REFUSAL,
+    Contest,
+    Note,
+    NoteKind,
+    NoteStatus,
+    Ruling,
+    Scope,
+    Surroundings,
+)
 from kite_memory.text import lazy_regex
 from kite_memory.vault.wording import body_key, signs, title_key
 
@@ -547,8 +556,12 @@ def _may_replace(contest: Contest) -> bool:
 
 
 def holds_wherever(newer: Note, older: Note) -> bool:
-    """Return whether the newer note holds wherever the older does: a note of a branch holds only there, until it is merged."""
-    return newer.branch in ("", older.branch)
+    """Return whether there is no branch, no session and no time where the older note holds, and the newer does not."""
+    if newer.branch not in ("", older.branch):
+        return False
+    if newer.scope is Scope.SESSION and (newer.scope, newer.session) != (older.scope, older.session):
+        return False
+    return newer.expires is None or (older.expires is not None and newer.expires >= older.expires)
 
 
 def _is_later(one: Note, other: Note) -> bool:
@@ -571,8 +584,3 @@ def _words(text: str) -> frozenset[str]:
         bare = "".join(char for char in unicodedata.normalize("NFKD", text) if unicodedata.category(char) != "Mn")
         text = unicodedata.normalize("NFC", bare)
     return frozenset(_WORD.findall(text))
-
-
-def standing_until(newer: Note) -> datetime:
-    """Return the time from which what a note replaces no longer holds."""
-    return newer.valid_from or newer.created
