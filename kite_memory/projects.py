@@ -195,13 +195,14 @@ def merged(cwd: str, branch: str, environment: Mapping[str, str], *, seconds: fl
         default = next((ref for name in USUAL for ref in (f"refs/remotes/origin/{name}", f"refs/heads/{name}") if ref in known), "")
         if not default:
             return None
-        if f"refs/heads/{branch}" not in known:
+        here = next((ref for ref in (f"refs/heads/{branch}", f"refs/remotes/origin/{branch}") if ref in known), "")
+        if not here:
             return True
-        base = git.ask(root, ["merge-base", default, f"refs/heads/{branch}"]).strip()
-        tip, trunk = (git.ask(root, ["rev-parse", "--verify", ref]).strip() for ref in (f"refs/heads/{branch}", default))
+        base = git.ask(root, ["merge-base", default, here]).strip()
+        tip, trunk = (git.ask(root, ["rev-parse", "--verify", ref]).strip() for ref in (here, default))
         if tip != trunk:
             return base == tip
-        stood = git.ask(root, ["reflog", "show", "--format=%H", f"refs/heads/{branch}"]).split()
+        stood = git.ask(root, ["reflog", "show", "--format=%H", here]).split()
         return len(set(stood)) != 1
     except GitFailed:
         return None

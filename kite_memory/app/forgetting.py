@@ -241,6 +241,15 @@ class NoteForgetting:
         evidence = [ground_json(ground, blank=with_evidence) for ground in grounds]
         return {"notes": listed, "evidence": evidence, "session": session, "problems": remarks}
 
+    def _found(self, called: str) -> Note:
+        try:
+            return self._note_view.found(called)
+        except NoteNotFound as error:
+            if gone := self._vault.notes.in_trash(called):
+                hint = "a file that is moved back to its folder is a note again"
+                raise NoteNotFound(f"forgotten already, in .trash: {', '.join(gone)}", hint=hint) from error
+            raise
+
     def _is_note(self, called: str) -> bool:
         try:
             self._note_view.found(called)
@@ -250,7 +259,7 @@ class NoteForgetting:
 
     def _chosen(self, note: str, session: str, since: str, matching: str) -> list[Note]:
         if note:
-            return [self._note_view.found(note)]
+            return [self._found(note)]
         if not (session or since or matching):
             raise UsageError("nothing named to forget", hint="name a note, a session, an age or a text")
         start = age(since, self._clock())

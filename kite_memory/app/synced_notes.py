@@ -22,6 +22,7 @@ from kite_memory.sync.rows import (
 )
 from kite_memory.sync.state import HeldNote, SyncState
 from kite_memory.vault import Vault
+from kite_memory.vault.consolidation import is_day
 from kite_memory.vault.made_pages import Grave, NewFile, SharedFile, content_digest
 
 
@@ -84,7 +85,8 @@ class SyncedNotes:
             if _composed(before.here) != path and not before.version.gone:
                 version = renamed(version, path, self._clock().timestamp())
         version = replace(version, ours=ours, titles=(), project=file.project)
-        sent = before is not None and before.sent and replace(version, ours=before.version.ours) == before.version
+        same = before is not None and before.sent and replace(version, ours=before.version.ours) == before.version
+        sent = same or _is_made(version)
         self._state.keep(HeldNote(version=version, here=file.path, size=file.size, mtime_ns=file.mtime_ns, sent=sent))
 
     def _notice_absence(self, before: NoteVersion) -> None:
@@ -151,6 +153,8 @@ class SyncedNotes:
         there = row.version
         before = self._state.note(there.key)
         merged = merge(before.version, there) if before is not None else None
+        if merged is not None and merged.beside is not None and _is_made(merged.beside):
+            merged = replace(merged, beside=None)
         version = there if merged is None else merged.version
         if before is not None and version == before.version:
             if merged is not None and merged.beside is not None:
@@ -247,6 +251,9 @@ class SyncedNotes:
             if held.version.gone:
                 yield NoteRow(version=held.version, text="")
                 continue
+            if _is_made(held.version):
+                self._state.mark_sent([held.version.key])
+                continue
             if not _may_travel(held.version.path):
                 problems.append(f"{held.here} stays here: not every system allows its name")
                 continue
@@ -271,6 +278,11 @@ def _unknown(key: str, path: str, at: float) -> NoteVersion:
 def _id(version: NoteVersion) -> str:
     """Return the note's id; empty for a file without one."""
     return "" if version.key.startswith(PATH_KEY) else version.key
+
+
+def _is_made(version: NoteVersion) -> bool:
+    """Return whether this is the journal's page of a day as we wrote it: each machine makes its own, in its time zone."""
+    return version.ours and is_day(version.key, version.path)
 
 
 def _may_travel(path: str) -> bool:

@@ -398,6 +398,11 @@ def forget(
 def _print_forgotten(forgotten: dict[str, Any]) -> None:
     for each in forgotten["notes"]:
         print_data(each["trash"])
+    match forgotten["notes"]:
+        case [only]:
+            print_message(f"forgotten: {only['title']}; moved back to {only['path']}, the file is a note again")
+        case [_, *_] as notes:
+            print_message(f"forgotten: {len(notes):,} notes; a file that is moved back to its folder is a note again")
     if not (forgotten["notes"] or forgotten["evidence"]):
         print_message("nothing to forget")
     for remark in forgotten.get("problems", []):

@@ -318,6 +318,14 @@ def _day_id(day: date) -> str:
     return note_id(_NO_TIME, "day", day.isoformat())
 
 
+def is_day(id: str, path: str) -> bool:
+    """Return whether a note with this id and path is the journal's page of a day."""
+    try:
+        return id == _day_id(date.fromisoformat(PurePosixPath(path).stem))
+    except ValueError:
+        return False
+
+
 def _inert(text: str) -> str:
     """Return the beginning of a text as one line without links and markup that would act."""
     return clip(tame_line(one_line(quoted(links.unlinked(one_line(text)))), 2 * _OPENING), _OPENING)

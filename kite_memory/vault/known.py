@@ -13,10 +13,11 @@ from typing import Literal
 from kite_memory.errors import NoteNotFound
 from kite_memory.model.event import Problem
 from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus, SimilarNote, Surround, Surroundings
+from kite_memory.system.private_files import names_in
 from kite_memory.text.quoting import mended
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft
-from kite_memory.vault.files import OWN_PREFIX, CannotRead, Files
+from kite_memory.vault.files import OWN_PREFIX, TRASH, CannotRead, Files, stamp_of
 from kite_memory.vault.ledger import KnownFile, Ledger, PageOfNotes, link_key
 from kite_memory.vault.ledger.ledger import NoteRows
 from kite_memory.vault.lifecycle import Rulings, sessions_of
@@ -24,12 +25,13 @@ from kite_memory.vault.listing import COPY_REASON, GENERATED, listing
 from kite_memory.vault.notefile import FOLDERS, with_addition, with_body, with_properties
 from kite_memory.vault.planning import EntityMention, PlanContext, plain_body
 from kite_memory.vault.scanning import NoteReader, Scanner
-from kite_memory.vault.wording import body_key, one_line, page_stem, text_block, title_key, words
+from kite_memory.vault.wording import body_key, one_line, page_stem, slug, text_block, title_key, words
 from kite_memory.vault.writing import Writer
 
 _HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
 """The end of an id, as lines that point at notes give it."""
 _FEWEST_WORDS = 2
+_FEW_IN_TRASH = 3
 _COMPARING = frozenset({"over", "instead", "of", "not", "vs", "versus", "rather", "than", "to"})
 """Words between the chosen option and the rejected one in a title. A search by title ignores them."""
 
@@ -347,7 +349,8 @@ class KnownNotes:
         known = self._ledger.notes.at(place) if place else None
         if known is None or status is None:
             return False
-        return (known.size, known.mtime_ns) == (status.st_size, status.st_mtime_ns)
+        stamp = stamp_of(status)
+        return (known.size, known.mtime_ns) == (stamp.size, stamp.mtime_ns)
 
     def has_project(self, project: str) -> bool:
         """Return whether a note belongs to it, as of the last comparison."""
@@ -488,6 +491,12 @@ class StoredNotes:
             reason = self._reader.why_unread(known.path) or "it is gone"
             raise NoteNotFound(f"{known.path} cannot be read: {reason}", hint="repair it in an editor; we leave it as it is")
         return note
+
+    def in_trash(self, name: str) -> list[str]:
+        """Return the files in the vault's trash that a file name or the words of a title fit, a few at most."""
+        asked = slug(PurePosixPath(name).name.removesuffix(".md")).split("-")
+        names = (each for each in names_in(self._root / TRASH) if each.endswith(".md"))
+        return sorted(each for each in names if _in_order(asked, slug(each.removesuffix(".md")).split("-")))[:_FEW_IN_TRASH]
 
     def known_as(self, name: str) -> KnownFile:
         name = mended(name)
