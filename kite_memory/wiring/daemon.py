@@ -206,15 +206,16 @@ def resident_mb() -> float:
 
 def service_of(config: Config) -> "tuple[Service, Manager]":
     """Return the daemon's service and this machine's service manager."""
+    from kite_memory.app.syncing import shared_folder
     from kite_memory.daemon.service_units import Service, namespaces_allowed, this_manager
-    from kite_memory.sync.segments import is_remote
 
-    exchange = (Path(config.sync.target),) if config.sync.target and not is_remote(config.sync.target) else ()
     socket = Path(paths.socket_path(str(config.state)))
     service = Service(
         command=daemon_command(),
         environment=daemon_environment(config),
-        writable=tuple(dict.fromkeys((config.vault, config.state, config.file.parent, socket.parent, *exchange))),
+        writable=tuple(
+            dict.fromkeys((config.vault, config.state, config.file.parent, socket.parent, *shared_folder(config.sync.target)))
+        ),
         runs_claude=config.extractor.name == "claude-cli",
         namespaces=namespaces_allowed(),
     )
