@@ -105,7 +105,7 @@ class Forgetting:
         try:
             for each in notes:
                 forgotten.append(self._vault.edits.forget(each.id or each.path))
-                changed.update(forgotten[-1].relinked)
+                changed.update((*forgotten[-1].relinked, *forgotten[-1].copies))
         finally:  # what is in the trash must not be found, even if the rest of the sweep failed
             self._indexer.refresh(changed)
         return forgotten
@@ -231,6 +231,7 @@ class NoteForgetting:
                 for each, gone in zip(listed, self._forgetting.forget_notes(chosen), strict=True):
                     each["trash"] = str(self._vault.root / gone.trashed)
                     still_linked = (path for path in gone.linked_from if path not in {every["path"] for every in listed})
+                    remarks += [f"its copy {path} is in the trash, too" for path in gone.copies]
                     remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
                 self._forgot(chosen)
                 if with_evidence:

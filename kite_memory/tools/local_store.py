@@ -387,7 +387,8 @@ class LocalStore:
             self._recall.forget_notes([name(note)])
             changed = {note.path}
             try:
-                changed.update(self._vault.edits.forget(name(note)).relinked)
+                forgotten = self._vault.edits.forget(name(note))
+                changed.update((*forgotten.relinked, *forgotten.copies))
             except NoteNotFound:  # its owner has already deleted it
                 return False
             finally:
