@@ -213,7 +213,8 @@ class NoteForgetting:
 
         With ``ids`` exactly those; otherwise the one that ``note`` names, or all that match the other arguments together.
         ``with_evidence`` also deletes the events' text for good. ``note`` may be a citation or an event's id, which forgets the
-        cited events and no note, or a session's id, which acts as ``session``.
+        cited events and no note, or a session's id, which acts as ``session``. The answer's ``guessed`` says that ``note`` is only
+        a part of a name.
         """
         remarks: list[str] = []
         with self._vault.lock:
@@ -222,6 +223,7 @@ class NoteForgetting:
                 cited = self._forgetting.ground(self._timeline.events.citation(note))
                 if not cited and any(known.id == note for known in self._timeline.sessions.named(note, limit=1)):
                     note, session = "", note
+            guessed = bool(note) and not cited and ids is None and not self._vault.notes.is_own_name(note)
             named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
             chosen = named if ids is None else [self._note_view.found(each) for each in ids]
             grounds = cited or self._forgetting.grounds(chosen)
@@ -241,7 +243,7 @@ class NoteForgetting:
             if with_evidence:
                 remarks += self._erase(self._forgetting)
         evidence = [ground_json(ground, blank=with_evidence) for ground in grounds]
-        return {"notes": listed, "evidence": evidence, "session": session, "problems": remarks}
+        return {"notes": listed, "evidence": evidence, "session": session, "guessed": guessed, "problems": remarks}
 
     def _is_note(self, called: str) -> bool:
         try:

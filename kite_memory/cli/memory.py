@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -142,12 +141,12 @@ def search(
     # A team's store searches in this mode alone.
     with_the_team = team_search(settings, " ".join(query), project=project, limit=limit) if mode is Mode.HYBRID else list
     found = perform("search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=named_folder())
-    merged = [hit for hit in with_the_team(found["hits"]) if not since or not hit.get("team") or _is_since(hit, since)]
-    if any(hit.get("team") for hit in merged):
-        from kite_memory.team.search import ranked
+    found["hits"] = with_the_team(found["hits"])
+    if any(hit.get("team") for hit in found["hits"]):
+        from kite_memory.team.search import is_since, ranked
 
-        ranked(merged, found["events"])
-    found["hits"] = merged
+        found["hits"] = [hit for hit in found["hits"] if not since or not hit.get("team") or is_since(hit, since)]
+        ranked(found["hits"], found["events"])
     if as_json:
         print_json(found)
         return
@@ -159,17 +158,6 @@ def search(
     if not (found["hits"] or found["events"]):
         print_search_hint(found, project=project, since=since)
         raise typer.Exit(1)
-
-
-def _is_since(hit: dict[str, Any], since: str) -> bool:
-    """Return whether a hit is not older than ``since``. One without a date never matches."""
-    from kite_memory.text.display import age
-
-    try:
-        start, created = age(since, datetime.now(UTC)), datetime.fromisoformat(hit["created"])
-    except (KeyError, TypeError, ValueError):
-        return False
-    return start is None or (created if created.tzinfo else created.replace(tzinfo=UTC)) >= start
 
 
 def recall(
@@ -399,9 +387,10 @@ def forget(
     shows them. With --with-evidence the words of these events are erased for good, and reading the transcript again does not bring
     them back. The transcript itself belongs to your agent and stays, as does anything said about the same subject elsewhere.
 
-    NOTE may also be a citation, as `kmem why` and `kmem resume` show it. Then that line is no longer used, or erased.
+    With only a part of a title you are asked. NOTE may also be a citation, as `kmem why` and `kmem resume` show it. Then that line
+    is no longer used, or erased.
 
-    Example: kmem forget "postgres over sqlite"
+    Example: kmem forget "postgres over sqlite" --yes
     """
     filtered = bool(session or since or matching)
     if not (note or filtered):
@@ -415,7 +404,8 @@ def forget(
     if dry_run and as_json:
         print_json(planned)
         return
-    ask_first = (planned.get("session") or filtered or with_evidence) and bool(chosen or evidence) and not yes
+    guessed = planned.get("guessed")  # an older daemon does not say it
+    ask_first = (planned.get("session") or filtered or with_evidence or guessed) and bool(chosen or evidence) and not yes
     if dry_run or ask_first:
         for each in chosen:
             print_message(f"{each['title']}  ({each['path']})")
@@ -427,7 +417,9 @@ def forget(
         return
     if ask_first:
         if not is_interactive():
-            raise UsageError("nothing was forgotten", hint="--yes agrees without asking")
+            raise UsageError(
+                "nothing was forgotten", hint="name it in full, or agree with --yes" if guessed else "--yes agrees without asking"
+            )
         if not ask(_question(len(chosen), len(evidence) if with_evidence else 0)):
             raise KiteError("nothing was forgotten")
     if chosen:

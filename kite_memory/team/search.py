@@ -166,6 +166,17 @@ def ranked(hits: Sequence[dict[str, Any]], events: Sequence[dict[str, Any]]) -> 
         each["rank"] = rank
 
 
+def is_since(hit: Mapping[str, Any], since: str) -> bool:
+    """Return whether a hit is not older than ``since``. One without a date never matches."""
+    from kite_memory.text.display import age
+
+    try:
+        start, created = age(since, datetime.now(UTC)), datetime.fromisoformat(hit["created"])
+    except (KeyError, TypeError, ValueError):
+        return False
+    return start is None or (created if created.tzinfo else created.replace(tzinfo=UTC)) >= start
+
+
 def note_at(team: Team, id: str, *, seconds: float) -> str:
     """Return the text of a team's note; empty if it has none of this id, or does not answer."""
     line = TeamConnection(team, seconds=seconds)

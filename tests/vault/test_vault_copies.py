@@ -193,3 +193,31 @@ def test_a_note_is_forgotten_with_its_copies_but_not_with_what_says_something_el
 
     assert gone.copies == (copy.relative_to(vault.root).as_posix(),)
     assert [each.exists() for each in (file, copy, other)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("called", "own"),
+    [
+        ("{path}", True),
+        ("./{path}", True),
+        ("{stem}", True),
+        ("{id}", True),
+        ("{id:.12}", True),
+        ("{id[19]}{id[20]}{id[21]}{id[22]}{id[23]}{id[24]}{id[25]}", True),
+        ("pears must always stand on QUINCE stock", True),
+        ("Pears", False),
+        ("P", False),
+        ("pears on quince", False),
+        ("{id:.3}", False),
+    ],
+)
+def test_a_name_is_a_note_s_own_or_only_a_part_of_it(vault: Vault, called: str, own: bool) -> None:
+    file = noted(vault, "ours")
+    path = file.relative_to(vault.root).as_posix()
+    known = vault.known.at([path])[0]
+    vault.notes.find(path)
+    for each in list(vault.notes.entries()):  # so that every beginning of the id is of this note alone
+        if each.path != path:
+            vault.edits.forget(each.path)
+
+    assert vault.notes.is_own_name(called.format(path=path, stem=file.stem, id=known.id)) is own
