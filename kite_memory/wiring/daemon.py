@@ -111,7 +111,7 @@ def _maintain(consolidating: Consolidation, anchors: CodeAnchors, quiet_for: flo
     anchors.maintain(quiet_for=quiet_for)
 
 
-_AT_ONCE = frozenset({"hook", "ping", "stop", "look", "statusline"})
+_AT_ONCE = frozenset({"hook", "ping", "stop", "look", "statusline", "compared"})
 """Requests that take little time, and for which an agent or the user waits."""
 
 
@@ -138,13 +138,15 @@ def _handle(services: Services, daemon: "Daemon", request: "Request") -> "Reply 
 
     match request.name:
         case "hook":
-            said, delivery = services.hooks.prepare(request.body, request.variant)
+            said, delivery = services.hooks.prepare(request.body, request.variant, silent=not daemon.has_compared())
             reply = Ok(body=said.encode("utf-8", "replace"))
             return HeldReply(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
         case "statusline":
             session = session_of(request.body)
             figures = replace(services.status.figures(session), took_ms=services.hooks.took_ms(session))
             return Ok(body=segment(figures).encode())
+        case "compared":
+            return Ok(body=b"yes" if daemon.has_compared() else b"")
         case "ping":
             return Ok(body=__version__.encode("ascii"))
         case "stop":
