@@ -82,6 +82,11 @@ class Machine:
     environment: Mapping[str, str]
 
 
+def shared_folder(target: str) -> tuple[Path, ...]:
+    """Return the folder through which this machine exchanges notes; nothing for a repository elsewhere, or without sync."""
+    return (Path(target),) if target and not is_remote(target) else ()
+
+
 class Syncing:
     """Thread-safe; one exchange at a time, in any process."""
 

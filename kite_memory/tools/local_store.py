@@ -383,7 +383,8 @@ class LocalStore:
             self._recall.forget_notes([note.name])
             changed = {note.path}
             try:
-                changed.update(self._vault.edits.forget(note.name).relinked)
+                forgotten = self._vault.edits.forget(note.name)
+                changed.update((*forgotten.relinked, *forgotten.copies))
             except NoteNotFound:  # its owner has already deleted it
                 return False
             finally:
