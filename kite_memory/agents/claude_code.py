@@ -27,20 +27,20 @@ from kite_memory.agents.settings_edit import (
 from kite_memory.errors import KiteError
 
 _AWKWARD_ON_WINDOWS = re.compile(r"[\"%!$`^&|<>\r\n]")
+_PLAIN_ON_WINDOWS = re.compile(r"[\w./:-]+", re.ASCII)
+_UNQUOTED_ON_WINDOWS = re.compile(r"\"?[A-Za-z]:/")
+_WORD_ON_WINDOWS = re.compile(r"\"([^\"]*)\"|(\S+)")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 
-BY_NAME = 'PATH="$PATH:$HOME/.local/bin" kmem-hook'
-"""Shell line that finds the client by its name: on the PATH, or where `uv`, `pipx` and `kmem up` put it."""
 
-
-def fast_command(client: Path | None = None, interpreter: str = "", *, windows: bool = sys.platform == "win32") -> str:
+def fast_command(client: Path | None = None) -> str:
     """Return one line for the agent's shell: the interpreter itself, isolated and without site packages, on the client's file.
 
     Neither a shim nor a virtual environment's launcher is used: they cost more than the rest together. The client finds the package
     by its own path, so it needs neither.
     """
     client = client or Path(__file__).resolve().parent.parent / "hook_client.py"
-    return shell_line((interpreter or real_interpreter(), "-I", "-S", str(client)), windows=windows)
+    return shell_line((real_interpreter(), "-I", "-S", str(client)), windows=sys.platform == "win32")
 
 
 def real_interpreter() -> str:
@@ -65,7 +65,8 @@ def shell_line(words: Sequence[str], *, windows: bool) -> str:
             raise KiteError(f"a hook cannot name the path {word!r}", hint="install kite-memory under a plainer path")
     if not windows:
         return shlex.join(words)
-    return " ".join(f'"{word}"' if " " in word or "(" in word else word for word in (word.replace("\\", "/") for word in words))
+    slashed = [word.replace("\\", "/") for word in words]
+    return " ".join(word if _PLAIN_ON_WINDOWS.fullmatch(word) else f'"{word}"' for word in slashed)
 
 
 def is_ours(command: str) -> bool:
@@ -73,10 +74,13 @@ def is_ours(command: str) -> bool:
 
     A line of the person's own that only mentions it is theirs.
     """
+    slashed = command.replace("\\", "/")
     try:
-        words = shlex.split(command.replace("\\", "/"))
+        words = shlex.split(slashed)
     except ValueError:
-        return False
+        words = []
+    if _UNQUOTED_ON_WINDOWS.match(slashed) and "'" in slashed:  # an earlier version left an apostrophe unquoted
+        words = [quoted or bare for quoted, bare in _WORD_ON_WINDOWS.findall(slashed)]
     while words and _ASSIGNMENT.fullmatch(words[0]):
         words = words[1:]
     if not words:

@@ -1,6 +1,7 @@
 """Commands for finding, storing and forgetting."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,11 +14,11 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import daemon_runs, perform
-from kite_memory.cli.console import ask, is_interactive, print_data, print_json, print_message, read_all
+from kite_memory.cli.console import ask, is_interactive, named_folder, print_data, print_json, print_message, read_all
 from kite_memory.cli.main import add
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
-from kite_memory.text.display import clip_line, counted
+from kite_memory.text.display import age, clip_line, counted, duration
 
 Hits = list[dict[str, Any]]
 
@@ -31,6 +32,8 @@ def team_search(config: Config, query: str, *, project: str, limit: int, seconds
         return lambda hits: hits
     from kite_memory.app.searching import searched_for
     from kite_memory.keys import keys_beside
+    from kite_memory.projects import project_of
+    from kite_memory.protected import protect_process
     from kite_memory.redaction import drop_private, redact
     from kite_memory.team.search import Asking, Team, together
 
@@ -38,11 +41,12 @@ def team_search(config: Config, query: str, *, project: str, limit: int, seconds
     token = keys_beside(config.file).find("team-token")
     if token is None or not wanted.notes or not wanted.words:
         return lambda hits: hits
+    protect_process(config.file)  # the daemon's protection does not cover this process
     asking = Asking(
         Team(address=config.team.bridge, token=token.value),
         redact(drop_private(wanted.words)),
         kinds=sorted(wanted.kinds),
-        project=project,
+        project=project_of(project) if project else "",
         limit=limit,
         seconds=seconds,
     )
@@ -63,7 +67,6 @@ _SURROUNDINGS = {
     "errors": "what failed",
 }
 
-WHOLE = 4_000
 NoteName = Annotated[
     str, typer.Argument(metavar="NOTE", help="Id, path or title of a note; the beginning is enough if it is unique.")
 ]
@@ -102,7 +105,7 @@ def search(
     Example: kmem search "why postgres"
     """
     with_the_team = team_search(configuration.load(), " ".join(query), project=project, limit=limit)
-    found = perform("search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=_here())
+    found = perform("search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=named_folder())
     of_the_team = [hit for hit in with_the_team(found["hits"]) if not since or not hit.get("team") or _is_since(hit, since)]
     found["hits"] = [{**hit, "rank": hit.get("rank", place)} for place, hit in enumerate(of_the_team, 1)]
     if as_json:
@@ -120,8 +123,6 @@ def search(
 
 def _is_since(hit: dict[str, Any], since: str) -> bool:
     """Return whether a hit is not older than ``since``. One without a date never matches."""
-    from kite_memory.text.display import age
-
     try:
         start, created = age(since, datetime.now(UTC)), datetime.fromisoformat(hit["created"])
     except (KeyError, TypeError, ValueError):
@@ -150,7 +151,7 @@ def recall(
 
     Example: kmem recall "which database does the job queue use?" --explain
     """
-    folder = _here() if cwd is None else str(cwd.absolute())
+    folder = named_folder(cwd)
     answer = perform("recall", prompt=_words(prompt), session=session, cwd=folder, explain=explain)
     if as_json:
         print_json(answer)
@@ -207,7 +208,7 @@ def show(
     if len(note) > 1 or not (history or as_json or tokens == 0):
         if history:
             raise UsageError("one note's history at a time", hint="name one note")
-        opened = perform("open", notes=note, tokens=tokens or WHOLE)
+        opened = perform("open", notes=note, tokens=tokens)
         if as_json:
             print_json(opened)
         elif opened["text"]:
@@ -238,17 +239,30 @@ def edit(note: NoteName) -> None:
 
     Example: EDITOR=cat kmem edit "postgres over sqlite"
     """
-    import shlex
-
     path = perform("show", note=note, expired=True)["file"]
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    editor = (os.environ.get("VISUAL") or os.environ.get("EDITOR") or "").strip()
     if not editor:
         raise UsageError("neither VISUAL nor EDITOR is set", hint=f"the note is {path}")
     try:
-        words = shlex.split(editor)
+        words = editor_words(editor, windows=sys.platform == "win32")
     except ValueError as error:
         raise UsageError(f"the editor {editor!r} cannot be started: {error}", hint=f"the note is {path}") from error
     _run([*words, path])
+
+
+def editor_words(editor: str, *, windows: bool) -> list[str]:
+    """Split a command as a shell does. On Windows ``\\`` separates folders, and a program's whole path needs no quotes.
+
+    Raises `ValueError` for an unclosed quote.
+    """
+    import shlex
+
+    if not windows:
+        return shlex.split(editor)
+    if Path(editor).is_file():
+        return [editor]
+    program, *words = (word.strip("\"'") for word in shlex.split(editor, posix=False))
+    return [shutil.which(program) or program, *words]
 
 
 def open_note(note: NoteName) -> None:
@@ -280,7 +294,6 @@ def remember(
     if everywhere and project:
         raise UsageError("a note is --global or of a --project, not both", hint="leave one of them out")
     from kite_memory.redaction import drop_private
-    from kite_memory.text.display import duration
 
     words = _words(text)
     if ttl:
@@ -300,7 +313,7 @@ def remember(
         key=key,
         ttl=ttl,
         tags=tag or [],
-        cwd=_here(),
+        cwd=named_folder(),
     )
     if as_json:
         print_json(written)
@@ -514,13 +527,6 @@ _OUTCOMES = {"unknown": "used or not is unknown", "open": "the turn is not over 
 def _outcome(shown: dict[str, Any]) -> str:
     said = _OUTCOMES.get(shown["outcome"], shown["outcome"])
     return f"{said}: {shown['because']}" if shown["because"] else said
-
-
-def _here() -> str:
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError:  # the working folder was deleted
-        return ""
 
 
 def _words(given: list[str]) -> str:

@@ -20,10 +20,9 @@ from kite_memory.distill.budget import BATCH_TABLES, BatchLedger, Budget, CallLe
 from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.parse_answer import from_json, to_json
-from kite_memory.errors import StateDamaged, StateNotWritten
+from kite_memory.errors import StateDamaged
 from kite_memory.model.note import Record
 from kite_memory.system import sqlite
-from kite_memory.system.private_files import make_folder, make_private_file
 
 MOST_UNKNOWN = 3
 """Calls about one chunk with an unknown outcome, after which it is set aside."""
@@ -289,27 +288,16 @@ class Outbox:
     """Outbox of chunks. Thread-safe. The holder of the daemon's lock calls `recover` first; other processes must not."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            make_folder(path.parent)
-            if not path.exists():
-                make_private_file(path)
-        except OSError as error:
-            hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
-            raise StateNotWritten(f"the outbox at {path} may not be opened or written: {error.strerror}", hint=hint) from error
         self.batches = BatchLedger(self._transaction, self._all)
         self.calls = CallLedger(self._transaction, self._all)
         self.formed = FormedChunks(self._transaction, self._all)
         self._lock = threading.Lock()
         self._path = path
         self._named = f"the outbox at {path}"
-        try:  # an answer was paid for: a power cut must not lose it
-            self._database = sqlite.open_store(path, _MIGRATIONS, named=self._named, synchronous="FULL")
-        except sqlite3.DatabaseError as error:
-            if sqlite.is_whole(error):
-                raise sqlite.not_written(error, path, named=self._named) from error
-            raise StateDamaged(
-                f"{self._named} cannot be read: {error}", hint="move it away: finished chunks are then distilled anew"
-            ) from error
+        repair = "move it away: finished chunks are then distilled anew"
+        self._database = sqlite.open_private(  # an answer was paid for: a power cut must not lose it
+            path, _MIGRATIONS, named=self._named, repair=repair, synchronous="FULL"
+        )
 
     def recover(self) -> None:
         """Return chunks that a crash left ``asked`` to ``waiting``, except those in batches. The amount reserved for them stays
@@ -355,9 +343,9 @@ class Outbox:
         )
         return [_waiting(row) for row in rows]
 
-    def for_batches(self, now: float, *, limit: int = 500) -> list[WaitingChunk]:
+    def for_batches(self, now: float) -> list[WaitingChunk]:
         """Return the first waiting chunk of each session, if it is to go in a batch, in order."""
-        return [_waiting(row) for row in self._all(f"{_FIRST_OF_SESSIONS} AND by_batch ORDER BY seq LIMIT ?", (now, limit))]
+        return [_waiting(row) for row in self._all(f"{_FIRST_OF_SESSIONS} AND by_batch ORDER BY seq LIMIT 500", (now,))]
 
     def in_batch(self, batch: int) -> list[WaitingChunk]:
         """Return the chunks of a batch without an outcome; others may have been erased from since they were sent."""
@@ -475,23 +463,19 @@ class Outbox:
     def drop_answers(self, events: Iterable[tuple[str, str, int]]) -> None:
         """Delete stored and pending answers about these events: provider, session and ordinal.
 
-        No notes are made from them either.
+        Any sentence of an answer may hold their words, so no notes are made from it. The chunk is sent again, without the events.
         """
         with self._transaction() as database:
             database.executemany(
-                "UPDATE chunks SET record = NULL, state = CASE state WHEN 'answered' THEN 'nothing' WHEN 'asked' THEN 'waiting'"
-                " ELSE state END WHERE provider = ? AND session = ? AND first <= ? AND last >= ?"
-                " AND (record IS NOT NULL OR state = 'asked')",
+                "UPDATE chunks SET record = NULL, state = IIF(state IN ('answered', 'asked'), 'waiting', state)"
+                " WHERE provider = ? AND session = ? AND first <= ? AND last >= ? AND (record IS NOT NULL OR state = 'asked')",
                 [(provider, session, ordinal, ordinal) for provider, session, ordinal in events],
             )
 
     def purge(self) -> bool:
         """Erase deleted data from the file, as `sqlite.rewrite` does."""
-        with self._lock:
-            try:
-                return sqlite.rewrite(self._database)
-            except sqlite3.OperationalError as error:
-                raise sqlite.not_written(error, self._path, named=self._named) from error
+        with self._using() as database:
+            return sqlite.rewrite(database)
 
     def written(self, chunk: str) -> None:
         with self._transaction() as database:
@@ -517,27 +501,20 @@ class Outbox:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                with sqlite.transaction(self._database) as database:
-                    yield database
-            except sqlite3.OperationalError as error:
-                raise sqlite.not_written(error, self._path, named=self._named) from error
+        with self._using() as connection, sqlite.transaction(connection) as database:
+            yield database
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                yield self._database
-            except sqlite3.OperationalError as error:
-                raise sqlite.not_written(error, self._path, named=self._named) from error
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, sqlite.raising_not_written(self._path, named=self._named):
+            yield self._database
 
     def _all(self, query: str, values: Sequence[object] = ()) -> list[Any]:
-        with self._reading() as database:
+        with self._using() as database:
             return database.execute(query, values).fetchall()
 
     def _one(self, query: str, values: Sequence[object] = ()) -> Any:
-        with self._reading() as database:
+        with self._using() as database:
             return database.execute(query, values).fetchone()
 
 

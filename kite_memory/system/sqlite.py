@@ -14,8 +14,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from kite_memory.errors import StateNewer, StateNotWritten
-from kite_memory.system.private_files import replace_file
+from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
+from kite_memory.system.private_files import make_folder, make_private_file, replace_file, stamp_of
 
 _NAME = "seals.json"
 _VERSION = 1
@@ -101,12 +101,6 @@ def _sealed(path: Path, known: list[Any] | None) -> list[Any] | None:
     return [*before, digest] if stamp_of(path) == before else None
 
 
-def stamp_of(path: Path) -> tuple[int, int]:
-    """Return size and time of a file, which change when it is written to."""
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
-
-
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -165,6 +159,43 @@ def open_store(
         connection.close()
         raise
     return connection
+
+
+def make_store_file(path: Path, *, named: str) -> None:
+    """Create an empty file for a database, for its owner alone, if it is missing. Raises `StateNotWritten`."""
+    try:
+        make_folder(path.parent)
+        if not path.exists():
+            make_private_file(path)
+    except FileNotFoundError:
+        raise  # no owner could make a folder there; the command line prints what to check
+    except OSError as error:
+        hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
+        raise StateNotWritten(f"{named} may not be opened or written: {error.strerror}", hint=hint) from error
+
+
+def open_private(path: Path, migrations: Migrations, *, named: str, repair: str, synchronous: str = "NORMAL") -> sqlite3.Connection:
+    """Open a private file with `open_store`, creating it if it is missing.
+
+    Raises `StateNewer`, `StateDamaged` with the hint ``repair``, and `StateNotWritten` if the file seems intact but cannot be
+    opened or written.
+    """
+    make_store_file(path, named=named)
+    try:
+        return open_store(path, migrations, named=named, synchronous=synchronous)
+    except sqlite3.DatabaseError as error:
+        if is_whole(error):
+            raise not_written(error, path, named=named) from error
+        raise StateDamaged(f"{named} cannot be read: {error}", hint=repair) from error
+
+
+@contextmanager
+def raising_not_written(path: Path, *, named: str) -> Iterator[None]:
+    """Raise `StateNotWritten` for an operational error of SQLite."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise not_written(error, path, named=named) from error
 
 
 def migrate(connection: sqlite3.Connection, migrations: Migrations, *, named: str) -> None:

@@ -1,20 +1,16 @@
 """Failures by their signature, and what fixed the last failure like a given one."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.hit import Fix
 from kite_memory.text.error_signature import signatures
 from kite_memory.text.shell import purposes
 from kite_memory.timeline.runs import PREPARES, needed, purposes_of, reaches, tests_went_well, went_well
-from kite_memory.timeline.schema import TimelineDatabase
-
-Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""Runs a query with its values and returns all rows."""
+from kite_memory.timeline.schema import Rows, TimelineDatabase, next_of_backlog
 
 _FAILING = (EventType.TOOL_RESULT, EventType.TEST_RESULT)
 _EVENT = (
@@ -55,16 +51,9 @@ def sign(database: sqlite3.Connection, events: Sequence[Event], *, amended: bool
 
 def sign_backlog(database: sqlite3.Connection) -> None:
     """Store signatures for some events of an earlier schema, newest first."""
-    row = database.execute("SELECT below FROM unsigned").fetchone()
-    if row is None:
-        return
-    down_to = max(0, row[0] - _BACKLOG)
-    for seq, text, parent, type in database.execute(_EARLIER, (down_to, row[0])).fetchall():
-        _raise(database, seq, text, parent if type == "test_result" else "")
-    if down_to:
-        database.execute("UPDATE unsigned SET below = ?", (down_to,))
-    else:
-        database.execute("DELETE FROM unsigned")
+    if between := next_of_backlog(database, "unsigned", _BACKLOG):
+        for seq, text, parent, type in database.execute(_EARLIER, between).fetchall():
+            _raise(database, seq, text, parent if type == "test_result" else "")
 
 
 def _raise(database: sqlite3.Connection, event: int, text: str, parent: str) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import assert_never
@@ -23,8 +23,9 @@ from kite_memory.model.note import (
     Surround,
     Surroundings,
 )
+from kite_memory.system import utc_now
 from kite_memory.system.private_files import WriterLock
-from kite_memory.vault import lifecycle, links, planning, upkeep
+from kite_memory.vault import lifecycle, links, planning
 from kite_memory.vault.drafting import Draft, Memo, remembered
 from kite_memory.vault.files import CannotRead, Files
 from kite_memory.vault.folders import OutsideVault
@@ -33,6 +34,7 @@ from kite_memory.vault.known import KnownNotes, StoredNotes, around_each, around
 from kite_memory.vault.ledger import KnownFile, Ledger, link_key
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.made_pages import MadePages, SharedFiles, init_vault
+from kite_memory.vault.notefile import REVIEW
 from kite_memory.vault.scanning import NoteReader, Scanner
 from kite_memory.vault.wording import body_key
 from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writer
@@ -51,10 +53,6 @@ class Forgotten:
     trashed: str
     relinked: tuple[str, ...] = ()
     linked_from: tuple[str, ...] = ()
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Planner:
@@ -171,9 +169,9 @@ class NoteEdits:
     def _remembered_before(self, asked: Note) -> KnownFile | None:
         alike = self._ledger.notes.by_body(body_key(asked.body))
         same = (asked.kind.value, asked.project)
-        standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
+        in_force = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
         for one in alike:
-            if one.id and (one.kind, one.project) == same and one.status in standing:
+            if one.id and (one.kind, one.project) == same and one.status in in_force:
                 note = self._notes.read_where_it_is(one.path)
                 if note is not None and not note.key and (note.scope, note.session) == (asked.scope, asked.session):
                     return self._ledger.notes.at(note.path)
@@ -306,7 +304,7 @@ class NoteRelations:
         with self._scanner.writing() as writer:
             review = writer.with_room(replace(note, conflicts=named)).review
             changes: dict[str, object] = {"conflicts": [f"[[{each}]]" for each in named]}
-            return self._edits.annotate(note.id, changes if review == note.review else {**changes, upkeep.PROPERTY: review})
+            return self._edits.annotate(note.id, changes if review == note.review else {**changes, REVIEW: review})
 
     def settle(self, newer: str, older: str, ruling: Ruling) -> list[str]:
         """Apply a person's ruling on what the newer of two notes, given by id, does to the older. Returns the notes changed."""
@@ -319,7 +317,8 @@ class NoteRelations:
                 return writer.take_back(newer, older)
             changed = writer.take_back(newer, older)
             self._ledger.relations.rule(newer, older, "replacing")
-            outcome = writer.replace_by(newer, older)
+            narrower = writer.holds_less(newer, older)
+            outcome = writer.replace_where_it_holds(newer, older) if narrower else writer.replace_by(newer, older)
             if isinstance(outcome, LeftAlone):
                 raise KiteError(f"{outcome.path or older} cannot be changed: {outcome.because}", hint="repair it, and try again")
             there = (self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older))
@@ -339,7 +338,7 @@ class NoteRelations:
             for newer, older, said in waiting:
                 if said:
                     changed += writer.take_back(newer, older)
-                elif not writer.awaits_a_merge(newer, older) and isinstance(marked := writer.replace_by(newer, older), Amended):
+                elif not writer.holds_less(newer, older) and isinstance(marked := writer.replace_by(newer, older), Amended):
                     changed.append(marked.path)
         return changed
 
@@ -359,7 +358,7 @@ class Vault:
         ledger_path: Path,
         *,
         files: Files | None = None,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = utc_now,
         step: Callable[[str], None] = lambda doing: None,
     ) -> None:
         self.root = root

@@ -20,7 +20,7 @@ from kite_memory.app.consolidation import Consolidation
 from kite_memory.app.session_context import session_of
 from kite_memory.app.usage_report import segment
 from kite_memory.config import Config, LogLevel
-from kite_memory.daemon.protocol import DaemonLock
+from kite_memory.daemon.protocol import DaemonLock, HeldReply, Ok
 from kite_memory.errors import UsageError, VaultMissing, VaultReadOnly
 from kite_memory.log_lines import BACKUPS, LARGEST, dated
 from kite_memory.recall.embedder import Embedder
@@ -134,8 +134,6 @@ def _store_patience(state: Path, seconds: float) -> None:
 
 
 def _handle(services: Services, daemon: "Daemon", request: "Request") -> "Reply | HeldReply":
-    from kite_memory.daemon.protocol import HeldReply, Ok
-
     match request.name:
         case "hook":
             said, delivery = services.hooks.prepare(request.body, request.variant)
@@ -207,12 +205,14 @@ def resident_mb() -> float:
 def service_of(config: Config) -> "tuple[Service, Manager]":
     """Return the daemon's service and this machine's service manager."""
     from kite_memory.daemon.service_units import Service, namespaces_allowed, this_manager
+    from kite_memory.sync.segments import is_remote
 
+    exchange = (Path(config.sync.target),) if config.sync.target and not is_remote(config.sync.target) else ()
     socket = Path(paths.socket_path(str(config.state)))
     service = Service(
         command=daemon_command(),
         environment=daemon_environment(config),
-        writable=tuple(dict.fromkeys((config.vault, config.state, config.file.parent, socket.parent))),
+        writable=tuple(dict.fromkeys((config.vault, config.state, config.file.parent, socket.parent, *exchange))),
         runs_claude=config.extractor.name == "claude-cli",
         namespaces=namespaces_allowed(),
     )

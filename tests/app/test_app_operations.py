@@ -99,8 +99,24 @@ class TestHook:
         assert again == ""
         assert elsewhere == first
 
+    @pytest.mark.parametrize("folder", ["", "home"])
+    def test_outside_a_project_only_what_belongs_to_none_is_given(
+        self, services: Services, folder: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        home = services.config.vault.parent
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.setenv("USERPROFILE", str(home))
+        services.operations.perform("remember", {"text": "The ladder is kept in the northern shed", "everywhere": True})
+
+        of_a_project = hook(services, prompt=ASKS, cwd=str(home) if folder else "")
+        of_none = hook(services, prompt="where is the ladder kept, in which shed?", cwd=str(home) if folder else "")
+
+        assert of_a_project == ""
+        assert "northern shed" in of_none
+
     def test_a_note_that_never_arrived_is_said_again_and_one_that_is_on_its_way_is_not(self, services: Services) -> None:
-        fields = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": ASKS}
+        cwd = str(services.config.vault.parent / "mycelia")
+        fields = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": ASKS, "cwd": cwd}
         asked, asked_meanwhile, asked_again, asked_later = (
             json.dumps({**fields, "prompt_id": number}).encode() for number in range(4)
         )
@@ -178,6 +194,9 @@ class TestHook:
         assert services.hooks.answer(body) == ""
 
     def test_a_prompt_without_session_or_folder_is_answered_all_the_same(self, services: Services) -> None:
+        services.operations.perform(
+            "remember", {"text": "The job queue migration targets a PostgreSQL database", "everywhere": True}
+        )
         body = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": ASKS}).encode()
 
         assert "<vault-context>" in services.hooks.answer(body)
@@ -438,6 +457,19 @@ class TestRecall:
 
         assert answer["block"] == hook(services, prompt=ASKS)
         assert answer["for_the_judge"] == 0
+
+    @pytest.mark.parametrize(("head", "given"), [("main", False), ("fix/queue", True)])
+    def test_it_is_what_the_hook_gives_on_this_branch(self, services: Services, head: str, given: bool) -> None:
+        folder = services.config.vault.parent / "mycelia"
+        (folder / ".git" / "HEAD").write_text(f"ref: refs/heads/{head}\n")
+        for path in services.config.vault.glob("decisions/*.md"):
+            path.write_text(path.read_text().replace("project: mycelia\n", "project: mycelia\nbranch: fix/queue\n"))
+        services.pipeline.compare_vault()
+
+        answer = services.operations.perform("recall", {"prompt": ASKS, "cwd": str(folder)})
+
+        assert ("decisions/" in answer["block"]) is given
+        assert answer["block"] == hook(services, prompt=ASKS)
 
     def test_it_is_explained_part_by_part(self, services: Services) -> None:
         answer = services.operations.perform("recall", {"prompt": ASKS, "explain": True})

@@ -1,7 +1,10 @@
 """Notes on several machines: nothing is lost, nothing doubled, and what was forgotten stays forgotten."""
 
 import os
+import sys
 from pathlib import Path
+
+import pytest
 
 from tests.sync.homes import Clock, Home, homes, open_home, settle
 
@@ -277,3 +280,46 @@ def test_a_note_beside_its_copy_can_be_renamed_and_deleted(tmp_path: Path) -> No
 
         notes = [Path(path).name for path in alike(laptop, desk) if "conflicted copy" not in path]
         assert notes == ["covers.md"]
+
+
+def test_a_page_without_an_id_that_was_forgotten_stops_no_later_change(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        (laptop.vault / "boiler.md").write_text("# Boiler\n\nIt is serviced in May.\n")
+        settle(laptop, desk)
+        boiler = laptop.services.vault.notes.read("boiler.md")
+        assert boiler is not None
+        laptop.forgetting.forget_notes([boiler])
+        laptop.remember("Frost covers come off in May.")
+
+        settle(laptop, desk)
+
+        assert list(alike(laptop, desk)) == [path for path in laptop.files() if "boiler" not in path]
+        assert desk.sync()["problems"] == []
+
+
+def test_a_page_that_the_others_never_saw_is_forgotten_without_a_word_to_them(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        (laptop.vault / "boiler.md").write_text("# Boiler\n\nIt is serviced in May.\n")
+        laptop.services.vault.scanner.compare()
+        boiler = laptop.services.vault.notes.read("boiler.md")
+        assert boiler is not None
+        laptop.forgetting.forget_notes([boiler])
+
+        assert laptop.sync()["went"]["gone"] == 0
+        assert desk.sync()["problems"] == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+def test_a_note_whose_name_not_every_system_allows_stays_and_is_named(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        (laptop.vault / "Meeting: plan.md").write_text("# Plan\n\nPrune the pears.\n")
+        laptop.remember("Frost covers come off in May.")
+
+        report = laptop.sync()
+
+        assert report["problems"] == ["Meeting: plan.md stays here: not every system allows its name"]
+        assert desk.sync()["problems"] == []
+        assert len(desk.files()) == 1
+        (laptop.vault / "Meeting: plan.md").rename(laptop.vault / "Meeting plan.md")
+        settle(laptop, desk)
+        assert "Meeting plan.md" in alike(laptop, desk)
