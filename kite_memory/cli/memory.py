@@ -18,7 +18,7 @@ from kite_memory.cli.console import ask, is_interactive, named_folder, print_dat
 from kite_memory.cli.main import add
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
-from kite_memory.text.display import age, clip_line, counted, duration
+from kite_memory.text.display import clip_line, counted, duration
 
 if TYPE_CHECKING:
     from kite_memory.team.search import Team

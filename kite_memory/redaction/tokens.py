@@ -445,10 +445,12 @@ _SHORTCUT = lazy_regex(rb"(?:ctrl|cmd|alt|shift|super|meta|option)\+.{1,24}", re
 _PATH = lazy_regex(rb"[A-Z][a-z]{2,16}(?:/[A-Z][a-z]{1,16}){1,3}(?:/[A-Z0-9]{1,4})?|[A-Z][a-z]{3,16}/[A-Z0-9]{2,5}")
 """Words joined by slashes, each with a capital."""
 _SIGNED = lazy_regex(
-    rb"(?![0-9]{1,6}\?)\$?[A-Za-z0-9@][A-Za-z0-9@$#!*~+\-]{1,24}(?:(?:[;:=,&?]|'(?!(?:s|t|re|ll|ve|d|m|S)\Z))[A-Za-z0-9@$#!*~+\-]{1,24}){1,3}|\$[A-Za-z][A-Za-z0-9.\-]{4,24}"
+    rb"(?![0-9]{1,6}\?)\$?[A-Za-z0-9@][A-Za-z0-9@$#!*~+\-]{1,24}(?:(?:[;,&?]|'(?!(?:s|t|re|ll|ve|d|m|S)\Z))[A-Za-z0-9@$#!*~+\-]{1,24}){1,3}"
+    rb"|[A-Za-z0-9]{2,16}(?::[A-Za-z0-9]{2,16}){2,3}|\$[A-Za-z][A-Za-z0-9.\-]{4,24}"
 )
 """Words with signs between them that no sentence has there."""
-_PORT = lazy_regex(rb"[a-z][a-z0-9.\-]{1,40}:[0-9]{1,5}")
+_PORT_OR_FIELD = lazy_regex(rb"[a-z][a-z0-9.\-]{1,40}:[0-9]{1,5}|[A-Za-z]{1,40},[A-Za-z]{1,40}")
+_ARTIFACT = lazy_regex(rb".{1,60}\.(?:apk|dmg|jar|zip|tgz|gz|whl|deb|rpm|msi|iso)", re.DOTALL)
 _NUMBERED = lazy_regex(rb"[0-9]{2,8}[A-Z]?[a-z]{4,24}")
 _TWO_WORDS = lazy_regex(rb"[a-z]{2,24}\.(?:[a-z]{3,24}|[A-Z][a-z]{2,24})")
 _NUMBER_PLATE = lazy_regex(rb"[A-Z]{2,4}[0-9][A-Z0-9]{3,8}|[A-Z]{2}-[A-Z0-9]{3,6}-[A-Z0-9]{3,8}")
@@ -472,9 +474,10 @@ _DOOR = lazy_regex(rb"[A-Z][0-9]{4,6}|[A-Z][0-9]{3,5}[A-Z]|[0-9]{1,3}[A-Z][0-9]{
 _SPELLED_OUT = lazy_regex(rb"(?:[A-Z][a-z]{1,12}+){3,8}+[!?.$0-9]{1,6}")
 
 
-def _names_something(word: bytes) -> bool:
-    """Return whether the word is an address, an id, a technology or the like, or of no length that a secret has."""
-    return bool(
+@lru_cache(maxsize=1 << 14)
+def form_of(word: bytes, language: str = "") -> str:
+    """Return what kind of text the word is; empty if it is a word, a name or a number of some other kind."""
+    if (
         len(word) < 4
         or len(word) > 64
         or (_NO_SECRET.fullmatch(word) and not _SIGNED.fullmatch(word))
@@ -483,13 +486,7 @@ def _names_something(word: bytes) -> bool:
         or _UUID.fullmatch(word)
         or IDS.match(word)
         or is_technology(word)
-    )
-
-
-@lru_cache(maxsize=1 << 14)
-def form_of(word: bytes, language: str = "") -> str:
-    """Return what kind of text the word is; empty if it is a word, a name or a number of some other kind."""
-    if _names_something(word):
+    ):
         return ""
     if _DIAL.fullmatch(word):
         return "dial"
@@ -504,7 +501,7 @@ def form_of(word: bytes, language: str = "") -> str:
         return "" if {first, last} & COMMON or ordinary(first) or ordinary(last) else "pair"
     if _PATH.fullmatch(word) and (capitals(word) or digits(word)):
         return "path"
-    if _SIGNED.fullmatch(word) and (capitals(word) or digits(word)) and letters(word) >= 3 and not _PORT.fullmatch(word):
+    if _SIGNED.fullmatch(word) and (capitals(word) or digits(word)) and letters(word) >= 3 and not _PORT_OR_FIELD.fullmatch(word):
         return "signed"
     if _TWO_WORDS.fullmatch(word):
         first, last = word.lower().split(b".")
@@ -512,9 +509,11 @@ def form_of(word: bytes, language: str = "") -> str:
         return "" if not rare else "file" if word.islower() or last in COMMON else "pair"
     if _NUMBER_PLATE.fullmatch(word) and digits(word) >= 2 and letters(word) >= 3:
         return "serial"
+    if _OF_CODE.fullmatch(word) or _SHORTCUT.fullmatch(word):
+        return "door" if _DOOR.fullmatch(word) else ""
     if _DOOR.fullmatch(word):
         return "door"
-    if _OF_CODE.fullmatch(word) or _SHORTCUT.fullmatch(word) or monotonous(word):
+    if monotonous(word) or _ARTIFACT.fullmatch(word):
         return ""
     if stands_in(word, numbered=False):
         return "stand-in" if len(word) >= 12 and _SPELLED_OUT.fullmatch(word) else ""
@@ -534,7 +533,9 @@ def form_of(word: bytes, language: str = "") -> str:
         return "hex" if digits(word) >= 3 and letters(word) >= 3 else ""
     if _NUMBERED.fullmatch(word) and not ordinary(word.lstrip(b"0123456789")):
         return "numbered"
-    if _SERIAL.fullmatch(word) or b"," in word or b":" in word or _HOST.fullmatch(word):
+    if _SERIAL.fullmatch(word) or b"," in word or b":" in word:
+        return ""
+    if _HOST.fullmatch(word):
         return ""
     if _DOTTED.fullmatch(word):
         return "dotted" if not COMMON.issuperset(word.lower().split(b".")) else ""
