@@ -345,8 +345,10 @@ def journal(home: Home, zone: tzinfo) -> None:
 def test_the_days_of_the_journal_are_made_by_each_machine_and_neither_copied_nor_doubled(tmp_path: Path) -> None:
     with homes(tmp_path, "laptop", "desk") as (laptop, desk):
         east, west = timezone(timedelta(hours=13)), timezone(timedelta(hours=-11))
-        laptop.remember("The pump is serviced in May."), desk.remember("The loft is swept in June.")
-        journal(laptop, east), journal(desk, west)
+        laptop.remember("The pump is serviced in May.")
+        desk.remember("The loft is swept in June.")
+        journal(laptop, east)
+        journal(desk, west)
         settle(laptop, desk)
         for home, zone in ((laptop, east), (desk, west)) * 2:
             journal(home, zone)
@@ -362,7 +364,8 @@ def test_a_day_of_the_journal_that_its_owner_edited_reaches_the_others_and_stays
     with homes(tmp_path, "laptop", "desk") as (laptop, desk):
         laptop.remember("The pump is serviced in May.")
         settle(laptop, desk)
-        journal(laptop, UTC), journal(desk, UTC)
+        journal(laptop, UTC)
+        journal(desk, UTC)
         settle(laptop, desk)
         (day,) = [path for path in laptop.files() if path.startswith("journals/")]
         (laptop.vault / day).write_text(laptop.files()[day] + "\nA good day.\n")
