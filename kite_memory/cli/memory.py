@@ -470,7 +470,7 @@ def _print_what_is_left(evidence: list[dict[str, Any]]) -> None:
     """Print the files that still hold erased text, which only the user may change."""
     if erased := [line for line in evidence if line["blank"]]:
         words = f"the words of {counted(len(erased), 'line')} are erased"
-        print_message(f"{words}; what still holds them is yours to delete: a note in the trash, and")
+        print_message(f"{words}; copies remain for you to delete: a note in the trash, and")
         for file in dict.fromkeys(line["where"].rpartition(":")[0] for line in erased):
             print_message(f"  {file}")
         for kept in sorted(configuration.load().state.glob("timeline.*.sqlite")):
@@ -559,7 +559,9 @@ def _print_prompts(report: dict[str, Any]) -> None:
         said = prompt["prompt"] or ("" if moment else "(nothing that may be kept)")
         print_data(f"{prompt['at'][:16].replace('T', ' ')}  {said}{moment}")
         for shown in prompt["notes"]:
-            print_data(f"                  {shown['score']:.2f}  {shown['title']}  ({shown['path']})")
+            print_data(
+                f"                  {shown['score']:.2f}  {shown['title']}" + (f"  ({shown['path']})" if shown["path"] else "")
+            )
             print_data(f"                        {_outcome(shown)}")
         print_data(f"                  {prompt['reason']}")
     if report["silent"]:
