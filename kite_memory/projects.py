@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 from kite_memory.system.git import Git, GitFailed
-from kite_memory.system.private_files import is_file
+from kite_memory.system.private_files import is_file, stamp_of
 from kite_memory.text import lazy_regex
 
 _LONGEST_NAME = 64
@@ -31,7 +31,7 @@ def project_of(cwd: str) -> str:
     repository the name is the folder's own. Two repositories of one name in different places share a project: what is known of one
     is then offered in the other. The disk is read on each call, because a repository may appear or disappear at any time.
     """
-    home = _home()
+    home, cwd = _home(), os.path.normpath(cwd) if cwd else ""
     if not cwd or "\x00" in cwd or len(cwd) > 4096 or _same(cwd, home):
         return ""
     repository = _repository(cwd, home) if _can_be_walked(cwd) else None
@@ -172,7 +172,8 @@ def _first_head_line(file: Path) -> str:
 def repository_of(cwd: str) -> Path | None:
     """Return the folder in which git itself would find the repository."""
     here = Path(cwd)
-    return next((folder for folder in (here, *list(here.parents)[:_DEEPEST]) if (folder / ".git").exists()), None)
+    folders = (here, *list(here.parents)[:_DEEPEST])
+    return next((folder for folder in folders if os.path.exists(folder / ".git")), None)  # noqa: PTH110 - raises nothing
 
 
 def merged(cwd: str, branch: str, environment: Mapping[str, str], *, seconds: float = 5.0) -> bool | None:
@@ -194,13 +195,14 @@ def merged(cwd: str, branch: str, environment: Mapping[str, str], *, seconds: fl
         default = next((ref for name in USUAL for ref in (f"refs/remotes/origin/{name}", f"refs/heads/{name}") if ref in known), "")
         if not default:
             return None
-        if f"refs/heads/{branch}" not in known:
+        here = next((ref for ref in (f"refs/heads/{branch}", f"refs/remotes/origin/{branch}") if ref in known), "")
+        if not here:
             return True
-        base = git.ask(root, ["merge-base", default, f"refs/heads/{branch}"]).strip()
-        tip, trunk = (git.ask(root, ["rev-parse", "--verify", ref]).strip() for ref in (f"refs/heads/{branch}", default))
+        base = git.ask(root, ["merge-base", default, here]).strip()
+        tip, trunk = (git.ask(root, ["rev-parse", "--verify", ref]).strip() for ref in (here, default))
         if tip != trunk:
             return base == tip
-        stood = git.ask(root, ["reflog", "show", "--format=%H", f"refs/heads/{branch}"]).split()
+        stood = git.ask(root, ["reflog", "show", "--format=%H", here]).split()
         return len(set(stood)) != 1
     except GitFailed:
         return None
@@ -272,7 +274,6 @@ def _known(kept: Path, folder: Path) -> Repository | None:
 def stamp(head: Path) -> tuple[int, int]:
     """Return size and time that change with new commits: of the logs of all heads, else of the branches. May raise `OSError`."""
     kept = head.parent
-    status = head.stat()
     places = [kept / "logs" / "HEAD", kept / "packed-refs", kept / "refs" / "heads"]
     if branch := _first_line(head).removeprefix("ref:").strip():
         places.append(kept / branch)
@@ -280,15 +281,7 @@ def stamp(head: Path) -> tuple[int, int]:
     if worktrees.is_dir():
         with os.scandir(worktrees) as entries:
             places += [Path(entry.path, "logs", "HEAD") for entry in sorted(entries, key=lambda entry: entry.name)[:_WORKTREES]]
-    size, mtime_ns = status.st_size, status.st_mtime_ns
-    for place in places:
-        try:
-            status = place.stat()
-        except OSError:
-            continue
-        size += status.st_size
-        mtime_ns = max(mtime_ns, status.st_mtime_ns)
-    return size, mtime_ns
+    return stamp_of(head, *places)
 
 
 def _first_line(path: Path) -> str:

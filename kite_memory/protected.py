@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.redaction.cleaning import LONGEST, SHORTEST, Literals, ProtectedLiteral, literal
+from kite_memory.redaction.cleaning import LONGEST, SHORTEST, Literals, ProtectedLiteral, literal, protect
 from kite_memory.system.private_files import make_folder, replace_file
 
 _LARGEST = 1 << 20
@@ -122,6 +122,14 @@ def protected_literals(config_file: Path) -> Literals | None:
         key=bytes.fromhex(table["key"]),
         known=tuple(ProtectedLiteral(**each) for literals in table["files"].values() for each in literals),
     )
+
+
+def protect_process(config_file: Path) -> None:
+    """Have the protected literals redacted everywhere in this process. It is called before anything is made that sends text.
+
+    Raises `KiteError` if they cannot be read.
+    """
+    protect(protected_literals(config_file))
 
 
 def _table(file: Path) -> dict[str, Any] | None:

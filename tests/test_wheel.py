@@ -100,7 +100,7 @@ def test_it_works_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
 def test_its_daemon_and_its_hook_find_each_other(installed: Path, tmp_path: Path) -> None:
     up = run(installed, tmp_path, "kmem", "up", "--no-hooks")
     try:
-        run(installed, tmp_path, "kmem", "remember", "The cellar key hangs behind the third apple crate on the left")
+        run(installed, tmp_path, "kmem", "remember", "The cellar key hangs behind the third apple crate on the left", "--global")
         prompt = '{"hook_event_name": "UserPromptSubmit", "prompt": "behind which apple crate does the cellar key hang?"}'
         result = run(installed, tmp_path, "kmem-hook", input=prompt)
         command = run(installed, tmp_path, "kmem", "hooks", "install", "--dry-run").stdout

@@ -31,7 +31,7 @@ from bench.recall.recall_gold import Json, Labelled, labelled
 from kite_memory.model.note import NoteKind, Scope
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.local_embedder import LocalEmbedder
-from kite_memory.recall.select import bounded, needless
+from kite_memory.recall.select import bounded, why_needless
 from kite_memory.redaction import drop_private, redact
 from kite_memory.team.postgres import migrate, open_postgres
 from kite_memory.team.search import COMPARED, MARGIN, standing_out
@@ -108,7 +108,7 @@ def asked(store: Store, project: Labelled, others: Sequence[Labelled]) -> Iterat
 
     def ask(row: Json, need: str) -> Row:
         relevant = frozenset(row.get("relevant", ()))
-        if needless(bounded(drop_private(row["prompt"]))):
+        if why_needless(bounded(drop_private(row["prompt"]))):
             return Row(need=need, relevant=relevant, hits=(), took_ms=0.0)
         query = essence(redact(drop_private(row["prompt"])))
         asked_for = {"query": query, "project": project.name, "limit": COMPARED}

@@ -40,7 +40,7 @@ from kite_memory.recall import lexical, pointing
 from kite_memory.recall.gate import _FILE, FEATURES, Dial, shipped
 from kite_memory.recall.pointing import PointerThresholds
 from kite_memory.recall.rendering import block, likely_tokens, render_prompt_block
-from kite_memory.recall.select import _FAINT, _TELLING_WORDS, POINTED, TERSE, bounded, needless
+from kite_memory.recall.select import _FAINT, _TELLING_WORDS, POINTED, Needless, bounded, why_needless
 
 Floats = npt.NDArray[np.float64]
 
@@ -330,7 +330,7 @@ def sessions_of(project: Labelled, figures: Path, predictions: Sequence[dict[str
             continue
         key = row["session"], row["event"]
         text = row.get("prompt", "")
-        mine = held[key] if needless(bounded(text)) in ("", TERSE) else []
+        mine = held[key] if why_needless(bounded(text)) in (None, Needless.TERSE) else []
         tells = len(lexical.terms(lexical.essence(text))) >= _TELLING_WORDS
         near = [each for each in mine if _is_near(each["figures"], tells)]
         found = pointing.candidates(text, [Hit(note=notes[each["note"]], score=0.0, why="") for each in near])

@@ -12,16 +12,18 @@ from typing import Any, Literal, assert_never
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
 from kite_memory.model.event import EventType, EvidenceReference
-from kite_memory.model.note import Create, Note
+from kite_memory.model.note import REVIEW_SPLIT, Create, Note
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system.git import Git, GitFailed
 from kite_memory.system.private_files import make_private_folder, replace_file, sync_file
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Sessions
-from kite_memory.vault import Vault, consolidation, upkeep
+from kite_memory.vault import Vault, consolidation
 from kite_memory.vault.consolidation import Archive, Day, EntityLinks, FileRewrite, Fold, Lapse, Merge, Split, Step, Worked
+from kite_memory.vault.drafting import division, part_notes, remainder
 from kite_memory.vault.memory_page import PAGE
-from kite_memory.vault.upkeep import NoteUse, is_junk
+from kite_memory.vault.notefile import REVIEW
+from kite_memory.vault.usefulness import NoteUse, is_junk
 from kite_memory.vault.wording import digest
 from kite_memory.vault.writing import AlreadyWritten, Written
 
@@ -236,11 +238,11 @@ class Consolidation:
         Raises `KiteError` if the note has no headings or cannot be changed.
         """
         with self._lock, self._vault.undisturbed():
-            divided = upkeep.division(note.body)
+            divided = division(note.body)
             text = self._vault.notes.text(note.path)
             if divided is None:
                 raise KiteError(f"{note.path} has no headings to divide it at", hint="put one above each matter: ## …")
-            planned = [FileRewrite(path=each.path, before="", after="", note=each) for each in upkeep.notes(note, divided)]
+            planned = [FileRewrite(path=each.path, before="", after="", note=each) for each in part_notes(note, divided)]
             theirs = not self._vault.notes.is_ours(note)
             self._begin()
             done = Done(changes=tuple(planned), made=tuple(change.path for change in planned))
@@ -256,7 +258,7 @@ class Consolidation:
             if theirs:
                 for part in parts:
                     self._vault.edits.disown(part.id)
-            after = upkeep.remainder(text, divided, parts)
+            after = remainder(text, divided, parts)
             whole = FileRewrite(path=note.path, before=text, after=after)
             self._note(0, replace(done, changes=(*done.changes, whole)))
             if not after or not self._vault.edits.rewrite(note.path, text, after):
@@ -271,7 +273,7 @@ class Consolidation:
     def keep_whole(self, note: Note) -> None:
         """Record that the user wants the note undivided. They are not asked again until its text changes."""
         with self._lock:
-            self._vault.edits.annotate(note.id, {upkeep.PROPERTY: ""})
+            self._vault.edits.annotate(note.id, {REVIEW: ""})
             self._vault.pages.note_down(_SPLIT + note.id, digest(note.body))
 
     def maintain(self, *, quiet_for: float) -> bool:
@@ -301,7 +303,7 @@ class Consolidation:
             months=months,
             is_ours=self._vault.notes.is_ours,
             settled=self._vault.known.settled(),
-            asked=lambda note: note.review == upkeep.ASKED or self._vault.pages.noted(_SPLIT + note.id) == digest(note.body),
+            asked=lambda note: note.review == REVIEW_SPLIT or self._vault.pages.noted(_SPLIT + note.id) == digest(note.body),
             used=self._used(),
             waits_since=lambda note: waiting.get(note.id),
             stays=lambda note: archived.get(note.id) == len(note.evidence),
@@ -340,7 +342,7 @@ class Consolidation:
         except ValueError:
             before = {}
         now = self._clock()
-        asked = [note.id for note in notes if note.id and upkeep.waits(note)]
+        asked = [note.id for note in notes if note.id and note.awaits_review]
         since = {id: str(before.get(id) or now.isoformat()) for id in asked}
         if since != before:
             self._vault.pages.note_down(_WAITING, json.dumps(since))

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from kite_memory.app.agreement import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.note import Entry, Note
-from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import plain_line
 from kite_memory.text.display import age
+from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.writing import ForgottenLine
 from kite_memory.vault import Vault
@@ -99,13 +98,13 @@ class Forgetting:
 
     def forget_notes(self, notes: Sequence[Note]) -> list[Forgotten]:
         """Move the notes to the trash. They are neither found nor shown afterwards."""
-        self._recall.forget_notes([name(each) for each in notes])
+        self._recall.forget_notes([each.name for each in notes])
         forgotten: list[Forgotten] = []
         changed = {each.path for each in notes}
         try:
             for each in notes:
-                forgotten.append(self._vault.edits.forget(each.id or each.path))
-                changed.update(forgotten[-1].relinked)
+                forgotten.append(self._vault.edits.forget(each.name))
+                changed.update((*forgotten[-1].relinked, *forgotten[-1].copies))
         finally:  # what is in the trash must not be found, even if the rest of the sweep failed
             self._indexer.refresh(changed)
         return forgotten
@@ -160,7 +159,7 @@ def ground_json(ground: Ground, *, blank: bool) -> Json:
     """
     first = ground.events[0]
     return {
-        "reference": evidence_reference(first.provider, first.session, first.id),
+        "reference": first.reference,
         "at": first.at.isoformat(),
         "type": first.type.value,
         "text": plain_line(first.text, _HEAD_LENGTH),
@@ -213,7 +212,8 @@ class NoteForgetting:
 
         With ``ids`` exactly those; otherwise the one that ``note`` names, or all that match the other arguments together.
         ``with_evidence`` also deletes the events' text for good. ``note`` may be a citation or an event's id, which forgets the
-        cited events and no note, or a session's id, which acts as ``session``.
+        cited events and no note, or a session's id, which acts as ``session``. The answer's ``guessed`` says that ``note`` is only
+        a part of a name.
         """
         remarks: list[str] = []
         with self._vault.lock:
@@ -222,6 +222,7 @@ class NoteForgetting:
                 cited = self._forgetting.ground(self._timeline.events.citation(note))
                 if not cited and any(known.id == note for known in self._timeline.sessions.named(note, limit=1)):
                     note, session = "", note
+            guessed = bool(note) and not cited and ids is None and not self._vault.notes.is_own_name(note)
             named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
             chosen = named if ids is None else [self._note_view.found(each) for each in ids]
             grounds = cited or self._forgetting.grounds(chosen)
@@ -231,6 +232,7 @@ class NoteForgetting:
                 for each, gone in zip(listed, self._forgetting.forget_notes(chosen), strict=True):
                     each["trash"] = str(self._vault.root / gone.trashed)
                     still_linked = (path for path in gone.linked_from if path not in {every["path"] for every in listed})
+                    remarks += [f"its copy {path} is in the trash, too" for path in gone.copies]
                     remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
                 self._forgot(chosen)
                 if with_evidence:
@@ -240,7 +242,16 @@ class NoteForgetting:
             if with_evidence:
                 remarks += self._erase(self._forgetting)
         evidence = [ground_json(ground, blank=with_evidence) for ground in grounds]
-        return {"notes": listed, "evidence": evidence, "session": session, "problems": remarks}
+        return {"notes": listed, "evidence": evidence, "session": session, "guessed": guessed, "problems": remarks}
+
+    def _found(self, called: str) -> Note:
+        try:
+            return self._note_view.found(called)
+        except NoteNotFound as error:
+            if gone := self._vault.notes.in_trash(called):
+                hint = "a file that is moved back to its folder is a note again"
+                raise NoteNotFound(f"forgotten already, in .trash: {', '.join(gone)}", hint=hint) from error
+            raise
 
     def _is_note(self, called: str) -> bool:
         try:
@@ -251,7 +262,7 @@ class NoteForgetting:
 
     def _chosen(self, note: str, session: str, since: str, matching: str) -> list[Note]:
         if note:
-            return [self._note_view.found(note)]
+            return [self._found(note)]
         if not (session or since or matching):
             raise UsageError("nothing named to forget", hint="name a note, a session, an age or a text")
         start = age(since, self._clock())

@@ -8,10 +8,10 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, assert_never
 
-from kite_memory.app.agreement import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.errors import UsageError
 from kite_memory.exchange import ImportFormat
-from kite_memory.exchange.foreign import Foreign, NotImported, ReimportedNote, drafts, references
+from kite_memory.exchange.foreign import MOST_BODY, Foreign, NotImported, ReimportedNote, drafts, references
 from kite_memory.exchange.importing import Pieces, format_of, pieces
 from kite_memory.model.note import Amend, Create, Note, NoteStatus, Skip, Supersede
 from kite_memory.projects import project_of
@@ -58,6 +58,8 @@ class Importer:
             part = [self._unless_here(piece) for piece in part]
         made = drafts((piece for piece in part if not isinstance(piece, NotImported)), accepted=accepted)
         passed = Counter(piece.reason for piece in part if isinstance(piece, NotImported))
+        if cut := sum(isinstance(piece, Foreign) and piece.origin != "user" and len(piece.body) > MOST_BODY for piece in part):
+            passed[f"the rest of a note of more than {MOST_BODY:,} characters"] = cut
         alone = nullcontext() if dry_run else self._vault.undisturbed()
         with self._lock, alone:
             actions = self._vault.planner.plan(made)

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.recall.prose import name, prose
-from kite_memory.recall.rendering import in_brief, plain, plain_line, quoted, shortened
+from kite_memory.projects import project_of
+from kite_memory.recall.prose import prose
+from kite_memory.recall.rendering import in_brief, shortened
+from kite_memory.text.quoting import plain, plain_line, quoted
 from kite_memory.vault import Vault
+from kite_memory.vault.known import KnownNotes
 from kite_memory.vault.ledger import KnownFile, PageOfNotes
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.review_page import version
-from kite_memory.vault.upkeep import asked_and_said
+from kite_memory.vault.usefulness import asked_and_said
 
 if TYPE_CHECKING:
     from kite_memory.recall.select import Prompt, Weighed
@@ -31,6 +34,8 @@ TOKENS = 400
 """Limit of a note that an agent opens, unless it asks for more."""
 _FEWEST, _MOST_TOKENS, _CHARACTERS = 40, 4_000, 9_500
 _MOST = 20
+_NAMED = 20
+"""Projects that an error names."""
 
 Conversation = Callable[[str], str]
 """Function from a citation, or its handle, to the conversation's text: its prompt and how it ended. Empty for anything else."""
@@ -64,9 +69,7 @@ class NoteView:
     def in_force(self, note: str) -> Note:
         found = self.found(note)
         if found.has_expired(self._clock()):
-            raise NoteNotFound(
-                f"{found.path} has expired", hint=f"`kmem edit {found.id or found.path}` opens it: without `expires` it stays"
-            )
+            raise NoteNotFound(f"{found.path} has expired", hint=f"`kmem edit {found.name}` opens it: without `expires` it stays")
         return found
 
     def index_problems(self) -> list[str]:
@@ -76,12 +79,12 @@ class NoteView:
         return [] if self._vault.root.is_dir() else [f"there is no vault at {self._vault.root}"]
 
     def opened(self, *, notes: list[str], tokens: int = TOKENS) -> Json:
-        """Return notes as an agent reads them, each in at most ``tokens``; missing ones are listed with a hint."""
+        """Return notes as an agent reads them, each in at most ``tokens``, or whole with 0; missing ones are listed with a hint."""
         briefs: list[Json] = []
         missing: list[Json] = []
         for called in notes[:_MOST]:
             try:
-                briefs.append(self._in_brief(called, min(max(tokens, _FEWEST), _MOST_TOKENS)))
+                briefs.append(self._in_brief(called, min(max(tokens, _FEWEST), _MOST_TOKENS)) if tokens else self._whole(called))
             except KiteError as error:
                 missing.append({"note": plain_line(called), "reason": str(error), "hint": error.hint})
         return {"notes": briefs, "missing": missing, "text": "\n\n".join(each["text"] for each in briefs)}
@@ -90,13 +93,19 @@ class NoteView:
         if said := self._conversation(called):
             return {"id": called, "path": "", "text": shortened(quoted(said), tokens=tokens, characters=_CHARACTERS)}
         note = self.in_force(called)
-        return {"id": note.id or note.path, "path": note.path, "text": in_brief(note, tokens)}
+        return {"id": note.name, "path": note.path, "text": in_brief(note, tokens)}
+
+    def _whole(self, called: str) -> Json:
+        shown = self.show(note=called)
+        return {"id": shown["id"] or shown["path"], "path": shown["path"], "text": shown["text"].rstrip("\n")}
 
     def show(self, *, note: str, history: bool = False, expired: bool = False) -> Json:
         """Return one note. With ``history``, also all versions of a note under a key, newest first.
 
-        With ``expired``, a note that has expired is returned as well.
+        With ``expired``, a note that has expired is returned as well. Without the two, ``note`` may be a conversation's citation.
         """
+        if not (history or expired) and (said := self._conversation(note)):
+            return _conversation_json(note, said)
         found = self.found(note) if expired else self.in_force(note)
         file = self._vault.root / found.path
         try:
@@ -205,6 +214,34 @@ def became_of(note: Note) -> list[str]:
     return [plain_line(line, 500) for line in lines]
 
 
+def known_project(known: KnownNotes, named: str) -> str:
+    """Return the project as notes name it: by that very name, or by the one derived from its folder.
+
+    Raises `UsageError` if ``named`` is not a project name.
+    """
+    if known.has_project(named):
+        return named
+    if not (project := project_of(named)):
+        raise UsageError(f"{named!r} is not a project name", hint="give the name of its folder")
+    return project
+
+
+def project_with_notes(known: KnownNotes, named: str) -> str:
+    """Return what `known_project` does. Raises `UsageError` if no note belongs to the project."""
+    project = known_project(known, named)
+    if not known.has_project(project):
+        names = ", ".join(plain_line(name, 64) for name, _ in known.counts("project")[:_NAMED] if name)
+        hint = f"known ones are: {names}" if names else "no note belongs to any"
+        raise UsageError(f"no note belongs to a project called {plain_line(project)}", hint=hint)
+    return project
+
+
+def _conversation_json(citation: str, said: str) -> Json:
+    text = {"text": plain(said), "body": plain(said), "title": plain_line(said, _BEGINNING)}
+    nothing = dict.fromkeys(("path", "project", "created", "status", "file", "version"), "")
+    return {"id": citation, "kind": "conversation", "evidence": [citation], "tags": [], "became": [], **nothing, **text}
+
+
 def note_json(note: Note) -> Json:
     return {
         "id": note.id,
@@ -252,7 +289,7 @@ def explained_json(asked: "Prompt", weighed: "Weighed") -> Json:
         },
         "candidates": [
             {
-                "id": name(hit.note),
+                "id": hit.note.name,
                 "figures": dict(zip(FEATURES, map(float, figures), strict=True)),
                 "parts": {part: round(value, 4) for part, value in parts.items()},
             }

@@ -9,17 +9,19 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, get_args, get_origin
 
-from kite_memory.app.agreement import NoteIndexer
-from kite_memory.app.note_view import NoteView, explained_json, note_json, pointer_json, quote_json
+from kite_memory.app.note_indexer import NoteIndexer
+from kite_memory.app.note_view import NoteView, explained_json, known_project, note_json, pointer_json, quote_json
 from kite_memory.app.review import NoteChanged
-from kite_memory.app.searching import hit_json, known_project
+from kite_memory.app.searching import hit_json
 from kite_memory.app.session_context import before
+from kite_memory.app.timeline_queries import since
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import Note, NoteKind, Scope
-from kite_memory.projects import project_of
+from kite_memory.projects import branch_of, project_of
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Prompt
 from kite_memory.redaction import drop_private, redact
@@ -89,6 +91,9 @@ def bridge_operations(bridge: ToolDispatcher) -> Mapping[str, Callable[..., Json
     return {"bridge": performed}
 
 
+_NO_PROJECT = "this folder belongs to no project: an agent that works here is only given notes that belong to none"
+
+
 class PromptAnswers:
     """What prompts are shown."""
 
@@ -109,22 +114,23 @@ class PromptAnswers:
     def recall(self, *, prompt: str, session: str = "", cwd: str = "", explain: bool = False) -> Json:
         """Return what recall answers to a prompt, without recording it as shown.
 
-        With ``session``, the prompt counts as its next: notes shown there are left out, and its topic is considered.
+        With ``session``, the prompt counts as its next: notes shown there are left out, and its topic is considered. Outside a
+        project, a person is shown notes of all projects, as an agent is not.
         """
         began = time.perf_counter()
-        asked = self._prompt(drop_private(prompt), session, project_of(cwd))
+        asked = self._prompt(drop_private(prompt), session, cwd)
         injection = self._recall.answer(asked, remember=False)
         answer: Json = {
             "silent": injection.silent,
             "reason": injection.reason,
-            "took_ms": _since(began),
+            "took_ms": since(began),
             "block": injection.block,
             "tokens": injection.tokens,
             "notes": [{**hit_json(hit), "evidence": list(hit.note.evidence)} for hit in injection.hits],
             "pointers": [pointer_json(pointer) for pointer in injection.pointers],
             "quotes": [quote_json(quote) for quote in injection.quotes],
             "for_the_judge": len(injection.question.candidates) if injection.question else 0,
-            "problems": self._note_view.index_problems(),
+            "problems": [*self._note_view.index_problems(), *([] if asked.project else [_NO_PROJECT])],
         }
         if explain:
             weighed = self._recall.weigh(asked)
@@ -133,15 +139,14 @@ class PromptAnswers:
             answer["explained"] = explained_json(asked, weighed)
         return answer
 
-    def _prompt(self, text: str, session: str, project: str) -> Prompt:
+    def _prompt(self, text: str, session: str, cwd: str) -> Prompt:
         """Build the prompt. ``session`` may be the beginning of an id if it matches one session only."""
         named = self._timeline.sessions.named(session) if session.isprintable() and session else []
         known = next((each for each in named if each.id == session), named[0] if len(named) == 1 else None)
+        prompt = Prompt(text=text, session=session, project=project_of(cwd), branch=branch_of(cwd))
         if known is None:
-            return Prompt(text=text, session=session, project=project)
-        return Prompt(
-            text=text, session=known.id, project=project, situation=before(self._timeline, known.provider, known.id, text)
-        )
+            return prompt
+        return replace(prompt, session=known.id, situation=before(self._timeline, known.provider, known.id, text))
 
 
 class NoteChanges:
@@ -217,7 +222,7 @@ class NoteChanges:
         with self._vault.lock:
             self._note_view.found(note)
             muted = self._vault.edits.mute(note, undo=undo)
-            self._indexer.refresh({muted.path})
+            self._indexer.refresh({muted.path, *self._vault.edits.copies(muted.path)})
         return note_json(muted)
 
     def edit(self, *, note: str, body: str, seen: str = "") -> Json:
@@ -262,7 +267,3 @@ def _fits(value: object, annotation: Any) -> bool:
             return isinstance(value, list) and all(_fits(each, inner) for each in value)
         case _:
             return any(_fits(value, each) for each in get_args(annotation))
-
-
-def _since(began: float) -> float:
-    return round((time.perf_counter() - began) * 1000, 3)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from kite_memory.app.agreement import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.distill.prose import stems
-from kite_memory.model.event import Event, EventType, Provenance, Trace, evidence_reference
+from kite_memory.model.event import Event, EventType, Provenance, Trace
 from kite_memory.model.note import Amend, Chunk, Note, NoteKind, Origin, Scope, Skip
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact
@@ -172,7 +172,7 @@ def evidence_amendments(events: Iterable[Event], vault: Vault) -> list[Amend]:
     for event in events:
         for _, known, _ in _kept(event, vault):
             if known is not None:
-                reference = evidence_reference(event.provider, event.session, event.id)
+                reference = event.reference
                 found.append(Amend(id=known.id, path=known.path, evidence=(reference,), addition="", because=_BECAUSE))
     return found
 
@@ -188,7 +188,7 @@ def already_captured(drafts: Sequence[Draft], chunk: Chunk, vault: Vault) -> tup
         for asked, known, gone in _kept(event, vault):
             if known is None and not gone:
                 continue
-            reference = evidence_reference(event.provider, event.session, event.id)
+            reference = event.reference
             same = [draft for draft in left if reference in draft.note.evidence and _is_same(draft, asked)]
             left = [draft for draft in left if draft not in same]
             if known is None:

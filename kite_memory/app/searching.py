@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol, get_args
 
-from kite_memory.app.note_view import NoteView, became_of, note_json
+from kite_memory.app.note_view import NoteView, became_of, known_project, note_json
 from kite_memory.app.timeline_queries import since as since_began
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.model.event import Event, EventType, evidence_reference
+from kite_memory.model.event import EventType
 from kite_memory.model.hit import Hit, Pointer, Quote
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.projects import project_of
 from kite_memory.recall.catalogue import VisibleNotes
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import essence
-from kite_memory.recall.prose import name
-from kite_memory.recall.rendering import estimated_tokens, first_words, plain_line
+from kite_memory.recall.rendering import estimated_tokens, first_words
 from kite_memory.recall.search import Mode, Query
 from kite_memory.text.display import age
+from kite_memory.text.quoting import plain_line
 from kite_memory.text.stems import stems
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder, Talk
 from kite_memory.timeline.history_queries import became
@@ -268,7 +268,7 @@ class Searching:
         room = max(_EVENTS_NEXT, most - len(cards))
         for limit in (room + _EVENTS_NEXT, most + len(hits)):
             found = self.timeline.search.find(replace(query, limit=limit), meaning)
-            events = [each for each in found if _reference(each.event) not in rests_on]
+            events = [each for each in found if each.event.reference not in rests_on]
             has_all = len(found) < limit or found[-1].near  # those that are merely near come last
             if has_all or sum(each.event.id not in shown for each in events) >= room:
                 break
@@ -278,7 +278,7 @@ class Searching:
         """Return what followed a passage, one line each."""
         if isinstance(hit, CardHit):
             later = hit.later
-            return [f"came up again on {later.at:%Y-%m-%d} [{plain_line(_reference(later))}]"] if later is not None else []
+            return [f"came up again on {later.at:%Y-%m-%d} [{plain_line(later.reference)}]"] if later is not None else []
         return [plain_line(line, _SNIPPET) for line in became(self.timeline, hit.event)]
 
     def _problems(self, asked: "_Asked") -> list[str]:
@@ -303,18 +303,6 @@ class _Asked:
     most: int
 
 
-def known_project(known: KnownNotes, named: str) -> str:
-    """Return the project as notes name it: by that very name, or by the one derived from its folder.
-
-    Raises `UsageError` if ``named`` is not a project name.
-    """
-    if known.has_project(named):
-        return named
-    if not (project := project_of(named)):
-        raise UsageError(f"{named!r} is not a project name", hint="give the name of its folder")
-    return project
-
-
 def _mode(text: str) -> Mode:
     for mode in get_args(Mode):
         if text == mode:
@@ -324,7 +312,7 @@ def _mode(text: str) -> Mode:
 
 
 def hit_json(hit: Hit) -> Json:
-    return {**note_json(hit.note), "id": name(hit.note), "score": hit.score, "snippet": hit.snippet, "why": hit.why}
+    return {**note_json(hit.note), "id": hit.note.name, "score": hit.score, "snippet": hit.snippet, "why": hit.why}
 
 
 def worth_listing(hits: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -396,8 +384,8 @@ def card_json(hit: CardHit) -> dict[str, Any]:
     return event_json(telling) | {
         "tier": "card" if is_sure(hit) else "nearest",
         "asked": plain_line(hit.prompt.text, _SNIPPET),
-        "card": plain_line(_reference(hit.prompt)),
-        "later": plain_line(_reference(later)) if later else "",
+        "card": plain_line(hit.prompt.reference),
+        "later": plain_line(later.reference) if later else "",
         "later_at": later.at.isoformat() if later else "",
     }
 
@@ -413,7 +401,7 @@ def event_json(hit: EventHit) -> dict[str, Any]:
         "at": event.at.isoformat(),
         "snippet": plain_line(hit.snippet, _SNIPPET),
         "where": plain_line(f"{event.where.file}:{event.where.start}-{event.where.end}", _PLACE),
-        "reference": plain_line(_reference(event)),
+        "reference": plain_line(event.reference),
         "score": hit.score,
         "provider": event.provider,
         "project": plain_line(hit.session.project),
@@ -421,10 +409,6 @@ def event_json(hit: EventHit) -> dict[str, Any]:
         "path": plain_line(event.path),
         "status": event.status,
     }
-
-
-def _reference(event: Event) -> str:
-    return evidence_reference(event.provider, event.session, event.id)
 
 
 _QUOTES = 2
@@ -499,7 +483,7 @@ class TimelineConversations:
         title = f"conversation: {first_words(opening, _OPENED_WITH)} settled: {first_words(ended, _ENDED_WITH)}"
         handle = hit.prompt.id[:_HANDLE]
         return Pointer(
-            id=_citation(hit),
+            id=hit.prompt.reference,
             handle=handle if len(self.cards.prompts_called(handle)) == 1 else "",
             title=title[:_TITLE],
             date=hit.prompt.at,
@@ -514,7 +498,7 @@ class TimelineConversations:
             talk = self.cards.talk(hit.prompt.id, room)
             if talk is not None and estimated_tokens(text := _text_of(talk)) <= _QUOTE_TOKENS:
                 return Quote(
-                    id=_citation(hit),
+                    id=hit.prompt.reference,
                     text=text,
                     date=hit.prompt.at,
                     score=hit.score,
@@ -532,10 +516,5 @@ def _probability(hit: CardHit) -> float:
     return max(0.0, min(1.0, _SLOPE * (hit.score - _FAINTEST)))
 
 
-def _citation(hit: CardHit) -> str:
-    return evidence_reference(hit.prompt.provider, hit.prompt.session, hit.prompt.id)
-
-
 def _evidence(hit: CardHit) -> tuple[str, ...]:
-    of_answer = evidence_reference(hit.answer.provider, hit.answer.session, hit.answer.id)
-    return tuple(dict.fromkeys((_citation(hit), of_answer)))
+    return tuple(dict.fromkeys((hit.prompt.reference, hit.answer.reference)))

@@ -7,9 +7,22 @@ from datetime import datetime
 
 from kite_memory.errors import KiteError
 from kite_memory.redaction import redact
-from kite_memory.sync.rows import NO_PATH, PATH_KEY, NoteRow, NoteVersion, changed, copy_path, merge, renamed
+from kite_memory.sync.rows import (
+    MOST_TITLES,
+    NO_PATH,
+    PATH_KEY,
+    Malformed,
+    NoteRow,
+    NoteVersion,
+    changed,
+    copy_path,
+    merge,
+    note_path,
+    renamed,
+)
 from kite_memory.sync.state import HeldNote, SyncState
 from kite_memory.vault import Vault
+from kite_memory.vault.consolidation import is_day
 from kite_memory.vault.made_pages import Grave, NewFile, SharedFile, content_digest
 
 
@@ -53,7 +66,7 @@ class SyncedNotes:
                 if self._files.grave(key) is not None or not listing.hides(before.here):
                     self._notice_absence(before.version)
             for id in self._files.graves():
-                if id not in held and id not in seen:
+                if id not in held and id not in seen and not id.startswith(PATH_KEY):
                     self._notice_absence(_unknown(id, NO_PATH, 0.0))
 
     def _notice_file(self, file: SharedFile, key: str, before: HeldNote | None) -> None:
@@ -72,18 +85,20 @@ class SyncedNotes:
             if _composed(before.here) != path and not before.version.gone:
                 version = renamed(version, path, self._clock().timestamp())
         version = replace(version, ours=ours, titles=(), project=file.project)
-        sent = before is not None and before.sent and replace(version, ours=before.version.ours) == before.version
+        same = before is not None and before.sent and replace(version, ours=before.version.ours) == before.version
+        sent = same or _is_made(version)
         self._state.keep(HeldNote(version=version, here=file.path, size=file.size, mtime_ns=file.mtime_ns, sent=sent))
 
     def _notice_absence(self, before: NoteVersion) -> None:
         grave = self._files.grave(before.key)
         version = self._changed(before, self._clock().timestamp(), "", gone="removed" if grave is None else "forgotten")
         if grave is not None:
-            version = replace(version, path=NO_PATH, project=grave.project, titles=grave.titles, ours=False)
-        self._state.keep(HeldNote(version=version, here=""))
+            path = version.path if version.key.startswith(PATH_KEY) else NO_PATH  # the key has the path anyway
+            version = replace(version, path=path, project=grave.project, titles=grave.titles[:MOST_TITLES], ours=False)
+        self._state.keep(HeldNote(version=version, here="", sent=not _may_travel(before.path)))  # of those the others know nothing
 
     def _changed(self, version: NoteVersion, at: float, digest: str, **gone: object) -> NoteVersion:
-        count = self._state.number("count") + 1
+        count = int(self._state.setting("count") or 0) + 1
         self._state.set("count", str(count))
         return changed(version, machine=self._state.machine, count=count, at=at, digest=digest, **gone)  # type: ignore[arg-type]
 
@@ -138,6 +153,8 @@ class SyncedNotes:
         there = row.version
         before = self._state.note(there.key)
         merged = merge(before.version, there) if before is not None else None
+        if merged is not None and merged.beside is not None and _is_made(merged.beside):
+            merged = replace(merged, beside=None)
         version = there if merged is None else merged.version
         if before is not None and version == before.version:
             if merged is not None and merged.beside is not None:
@@ -223,15 +240,22 @@ class SyncedNotes:
         gone = sum(bool(each.version.gone) for each in waiting)
         return len(waiting) - gone, gone
 
-    def rows(self, *, encrypted: bool, held_back: list[str]) -> Iterator[NoteRow]:
+    def rows(self, *, encrypted: bool, held_back: list[str], problems: list[str]) -> Iterator[NoteRow]:
         """Yield what the others do not know yet, what is gone first.
 
-        A note in which there seems to be a secret stays here, unless everything is encrypted.
+        A note in which there seems to be a secret stays here, unless everything is encrypted; so does one whose name not every
+        system allows.
         """
         waiting = self._state.to_send()
         for held in sorted(waiting, key=lambda each: (not each.version.gone, each.version.key)):
             if held.version.gone:
                 yield NoteRow(version=held.version, text="")
+                continue
+            if _is_made(held.version):
+                self._state.mark_sent([held.version.key])
+                continue
+            if not _may_travel(held.version.path):
+                problems.append(f"{held.here} stays here: not every system allows its name")
                 continue
             text = self._files.text(held.here)
             if text is None or content_digest(text) != held.version.digest:
@@ -254,6 +278,20 @@ def _unknown(key: str, path: str, at: float) -> NoteVersion:
 def _id(version: NoteVersion) -> str:
     """Return the note's id; empty for a file without one."""
     return "" if version.key.startswith(PATH_KEY) else version.key
+
+
+def _is_made(version: NoteVersion) -> bool:
+    """Return whether this is the journal's page of a day as we wrote it: each machine makes its own, in its time zone."""
+    return version.ours and is_day(version.key, version.path)
+
+
+def _may_travel(path: str) -> bool:
+    """Return whether the other machines accept a note of this name."""
+    try:
+        note_path(path)
+    except Malformed:
+        return False
+    return True
 
 
 def _mark(held: HeldNote) -> tuple[str, int, int]:

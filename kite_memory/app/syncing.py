@@ -1,7 +1,7 @@
 """Exchange of notes, events, deletions and counts with a person's other machines, through a folder or a git repository."""
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,6 +20,7 @@ from kite_memory.recall.uptake import Tally
 from kite_memory.redaction import redact_result
 from kite_memory.sync.rows import EventsRow, ForgottenRow, NoteRow, Row, UptakeRow, without_forgotten
 from kite_memory.sync.segments import (
+    ROWS_BYTES,
     GitRemote,
     NotWhole,
     SharedFolder,
@@ -32,6 +33,7 @@ from kite_memory.sync.segments import (
 )
 from kite_memory.sync.state import NAME, SyncState
 from kite_memory.system.private_files import WriterLock
+from kite_memory.text.display import counted
 from kite_memory.timeline.rows import ELSEWHERE, Since
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.writing import ForgottenLine
@@ -78,6 +80,11 @@ class Machine:
     name: str
     state: Path
     environment: Mapping[str, str]
+
+
+def shared_folder(target: str) -> tuple[Path, ...]:
+    """Return the folder through which this machine exchanges notes; nothing for a repository elsewhere, or without sync."""
+    return (Path(target),) if target and not is_remote(target) else ()
 
 
 class Syncing:
@@ -212,6 +219,7 @@ class Syncing:
             with state.changing():
                 state.begin(key, new_machine(self._name))
                 state.set("target", target)
+        state.keep_name()
         if not mark:
             folder.claim(key)
         return key, made
@@ -263,10 +271,12 @@ class Syncing:
                 under_way.problems.append(f"{machine}: segment {due} is not there yet")
                 return
             try:
-                rows = under_way.folder.rows(machine, number, under_way.key)
+                rows, malformed = under_way.folder.rows(machine, number, under_way.key)
             except (NotWhole, OSError):
                 under_way.problems.append(f"{machine}: segment {number} {_STRANGE}")
                 return
+            if malformed:
+                under_way.problems.append(f"{machine}: {counted(malformed, 'row')} of segment {number} left out, malformed")
             left = len(under_way.changes.left)
             self._apply(rows, machine, under_way, notes)
             if len(under_way.changes.left) > left:
@@ -345,29 +355,34 @@ class Syncing:
                 under_way.erased |= blank
         with state.changing():
             for row in rows:
-                state.hear_forgotten(row.event, blank=row.blank)
+                state.exchanged.record_forgotten(row.event, blank=row.blank)
         under_way.came.forgotten += len(new)
 
     def _take_back(self, under_way: _Round) -> None:
-        """Take what was forgotten out of this machine's own segments. A damaged one is tried again in the next round."""
+        """Take what was forgotten out of this machine's own segments, also under its former names.
+
+        A damaged one is tried again in the next round.
+        """
         state, folder = under_way.state, under_way.folder
         lines = frozenset(line.id for line, blank in self._timeline.forgotten.lines() if blank)
         notes = state.gone()
-        mark = hashlib.sha256("\n".join((*sorted(lines), "", *sorted(notes))).encode()).hexdigest()
+        former = state.names()
+        ours = [machine for machine in folder.machines() if machine in former]
+        mark = hashlib.sha256("\n".join((*ours, "", *sorted(lines), "", *sorted(notes))).encode()).hexdigest()
         if state.setting("taken back") == mark:
             return
         whole = True
-        for number in folder.numbers(state.machine):
+        for name, number in ((machine, number) for machine in ours for number in folder.numbers(machine)):
             try:
-                rows = folder.rows(state.machine, number, under_way.key)
+                rows, malformed = folder.rows(name, number, under_way.key)
             except (NotWhole, OSError):
                 whole = False
-                under_way.problems.append(f"{state.machine}: this machine's own segment {number} is damaged")
+                under_way.problems.append(f"{name}: this machine's own segment {number} is damaged")
                 continue
             kept = [row for each in rows if (row := without_forgotten(each, lines=lines, notes=notes)) is not None]
-            if kept != rows:
+            if kept != rows or malformed:
                 self._step("take back")
-                folder.put(state.machine, number, pack(kept, key=under_way.key, machine=state.machine, number=number))
+                folder.put(name, number, pack(kept, key=under_way.key, machine=name, number=number))
         if whole:
             with state.changing():
                 state.set("taken back", mark)
@@ -375,7 +390,7 @@ class Syncing:
     def _write(self, under_way: _Round, notes: SyncedNotes) -> None:
         """Write what the others do not know, in segments: each is recorded as sent with its content, then put into the folder."""
         encrypted = bool(under_way.key.identity)
-        for batch in batches(notes.rows(encrypted=encrypted, held_back=under_way.held_back)):
+        for batch in batches(notes.rows(encrypted=encrypted, held_back=under_way.held_back, problems=under_way.problems)):
             self._send(under_way, batch)
         self._write_forgotten(under_way)
         self._write_uptake(under_way)
@@ -391,9 +406,9 @@ class Syncing:
             for row in rows:
                 match row:
                     case ForgottenRow():
-                        state.hear_forgotten(row.event, blank=row.blank)
+                        state.exchanged.record_forgotten(row.event, blank=row.blank)
                     case UptakeRow():
-                        state.tell_uptake(row.note, row.shown, row.used, row.ignored)
+                        state.exchanged.record_uptake(row.note, row.shown, row.used, row.ignored)
             for name, value in (settings or {}).items():
                 state.set(name, value)
             state.pending.add(number, content)
@@ -404,13 +419,13 @@ class Syncing:
         rows: list[Row] = [
             ForgottenRow(event=line.id, provider=line.provider, session=line.session, blank=blank)
             for line, blank in self._timeline.forgotten.lines()
-            if not under_way.state.knows_forgotten(line.id, blank=blank)
+            if not under_way.state.exchanged.is_forgotten(line.id, blank=blank)
         ]
         for batch in batches(rows):
             self._send(under_way, batch)
 
     def _write_uptake(self, under_way: _Round) -> None:
-        sent = under_way.state.sent_uptake()
+        sent = under_way.state.exchanged.uptake()
         rows: list[Row] = [
             UptakeRow(note=note, shown=each.shown, used=each.used, ignored=each.ignored)
             for note, each in self._memory.own_tallies().items()
@@ -422,7 +437,7 @@ class Syncing:
     def _write_events(self, under_way: _Round) -> None:
         state = under_way.state
         while True:
-            since = Since(row=state.number("events"), change=state.number("amended"))
+            since = Since(row=int(state.setting("events") or 0), change=int(state.setting("amended") or 0))
             events, after = self._timeline.events.changed_since(since, _EVENTS_AT_ONCE)
             settings = {"events": str(after.row), "amended": str(after.change)}
             rows = list(self._rows_of(events))
@@ -441,7 +456,7 @@ class Syncing:
         for (provider, of, file), group in groupby(kept, key=lambda event: (event.provider, event.session, event.where.file)):
             session = self._timeline.sessions.get(provider, of)
             if session is not None:
-                yield EventsRow(session=session, file=file, events=tuple(group))
+                yield from (EventsRow(session=session, file=file, events=some) for some in _divided(group))
 
     def _tried(self, under_way: _Round, target: str) -> Json:
         """Return what would be exchanged, and change nothing."""
@@ -451,7 +466,7 @@ class Syncing:
                 if number < state.position(machine):
                     continue
                 try:
-                    self._count(folder.rows(machine, number, under_way.key), under_way.came)
+                    self._count(folder.rows(machine, number, under_way.key)[0], under_way.came)
                 except (NotWhole, OSError):
                     under_way.problems.append(f"{machine}: segment {number} {_STRANGE}")
                     break
@@ -493,5 +508,28 @@ class Syncing:
         }
 
 
+def purge(state: Path, timeline: Timeline, vault: Vault) -> bool:
+    """Erase forgotten text from ``sync.sqlite`` in the folder ``state``. Return whether nothing of it is left there."""
+    if not (state / NAME).exists():
+        return True
+    lines = frozenset(line.id for line, blank in timeline.forgotten.lines() if blank)
+    with closing(SyncState(state / NAME)) as known:
+        return known.erase(lines=lines, notes=frozenset(vault.shared.graves()))
+
+
 def _ordinal(event: Event) -> int:
     return event.ordinal
+
+
+def _divided(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
+    """Divide events into rows of about a segment's size at most: a segment has a limit, and a row stays whole."""
+    row: list[Event] = []
+    size = 0
+    for event in events:
+        row.append(event)
+        size += len(event.text) + len(event.command)
+        if size >= ROWS_BYTES:
+            yield tuple(row)
+            row, size = [], 0
+    if row:
+        yield tuple(row)

@@ -13,11 +13,11 @@ from kite_memory.app.note_view import NoteView, became_of, note_json
 from kite_memory.app.survey import TranscriptSurvey, sources_json
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.errors import VaultMissing
-from kite_memory.model.event import Event, EventType, EvidenceReference, evidence_reference, opens_turn
+from kite_memory.model.event import Event, EventType, EvidenceReference, opens_turn
 from kite_memory.model.note import NoteKind, NoteStatus
-from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.session_memory import TEAMS, Occasion, SessionMemory, Showing, ShownNote
 from kite_memory.recall.uptake import BY_TITLE, Count, Tally, Uptake, Week, uptake
+from kite_memory.text.quoting import plain, plain_line
 from kite_memory.timeline.history_queries import became
 from kite_memory.timeline.rows import ReadFiles, SessionState
 from kite_memory.timeline.store import Timeline
@@ -266,7 +266,7 @@ class ShownNotes:
         """Return the events that a citation names, as far as they may be offered: of a turn, its prompt and its last answer."""
         prompt = self._timeline.cards.prompt_of(citation)
         said = self._timeline.events.offered(self._timeline.cards.turn(prompt.id)) if prompt is not None else []
-        cited = [evidence_reference(event.provider, event.session, event.id) for event in said]
+        cited = [event.reference for event in said]
         return [self._evidence(each) for each in dict.fromkeys(cited or [citation])]
 
     def _evidence(self, text: str) -> Json:

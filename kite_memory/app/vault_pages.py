@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from kite_memory.app.note_view import project_with_notes
 from kite_memory.errors import KiteError, UsageError, VaultMissing
 from kite_memory.model.note import Note
 from kite_memory.text.quoting import plain_line
@@ -50,11 +51,9 @@ class PageWording:
         *,
         vault: Vault,
         polisher: "Callable[[], Polisher | None]" = no_polisher,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._vault = vault
         self._polisher = polisher
-        self._monotonic = monotonic
 
     def known(self) -> Mapping[str, str]:
         """Return the rewordings by `key`; empty for a sentence that is best as it is."""
@@ -86,9 +85,9 @@ class PageWording:
         if polisher is None:
             return PolishResult(left=len(unknown), remark=_NO_MODEL)
         refused = asked = 0
-        until = self._monotonic() + _SECONDS
+        until = time.monotonic() + _SECONDS
         while asked < len(unknown):
-            if self._monotonic() > until:
+            if time.monotonic() > until:
                 left = len(unknown) - asked
                 return PolishResult(by=polisher.name, refused=refused, left=left, remark="it took long; ask again for the rest")
             batch = unknown[asked : asked + _AT_ONCE]
@@ -232,7 +231,8 @@ class VaultPages:
             centre = self._vault.notes.find(note).path
             whole = whole.within(whole.neighbours(centre, max(1, min(hops, _MOST_HOPS))))
         if project:
-            whole = whole.within(each.path for each in whole.notes if each.project in ("", project))
+            named = project_with_notes(self._vault.known, project)
+            whole = whole.within(each.path for each in whole.notes if each.project in ("", named))
         cut = _drawable if format == "mermaid" else _most_central
         shown = cut(whole, max(1, min(most, _MOST_NOTES)))
         return {"text": draw(shown), "notes": len(shown.notes), "left_out": len(whole.notes) - len(shown.notes)}

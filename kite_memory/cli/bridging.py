@@ -15,9 +15,18 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.agents import instructions
-from kite_memory.agents.mcp_entry import AgentFolders, Connection, ServerCommand, connections
+from kite_memory.agents.mcp_entry import AgentFolders, Connection, ServerCommand, connection, connections
 from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, backed_up, diff, read_settings
-from kite_memory.cli.console import ask, is_interactive, print_as_is, print_data, print_json, print_message, short_path
+from kite_memory.cli.console import (
+    ask,
+    is_interactive,
+    named_folder,
+    print_as_is,
+    print_data,
+    print_json,
+    print_message,
+    short_path,
+)
 from kite_memory.cli.main import Command, add, group
 from kite_memory.cli.setup import agents, backups, change_file
 from kite_memory.config import Config, extension_storages, user_folder
@@ -215,7 +224,7 @@ def mcp(
     from kite_memory.projects import project_of
     from kite_memory.tools.store import OWNER, Asker
 
-    project = project_of(str(Path(cwd or ".").absolute()))
+    project = project_of(named_folder(cwd))
     session = os.environ.get(_SESSION, "")
     _only_our_own_words()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a reading thread cannot be interrupted otherwise
@@ -331,8 +340,6 @@ def connect(
 
     Example: kmem connect --agent claude-code --dry-run
     """
-    from kite_memory.agents.mcp_entry import connection
-
     settings = configuration.load()
     if agent and as_json:
         raise UsageError("--json is for the list of all agents", hint="leave out --agent, or --json")
@@ -476,15 +483,28 @@ def _scope(name: str) -> "Scope":
 
 
 def _project(name: str) -> str:
-    """Return the folder's project for a path, else the name as given."""
+    """Return the folder's project for a path, else the project of that name, as notes name it."""
     from kite_memory.projects import project_of
 
     name = name.strip()
     if not (name.startswith((".", "~")) or "/" in name or "\\" in name):
-        return name
-    if not (project := project_of(str(Path(name).expanduser().absolute()))):
+        return _as_notes_name_it(name)
+    if not (project := project_of(named_folder(name))):
         raise UsageError(f"{name!r} names no project", hint="give the name of its folder")
     return project
+
+
+def _as_notes_name_it(name: str) -> str:
+    from kite_memory.app.note_view import known_project
+    from kite_memory.projects import project_of
+    from kite_memory.vault import Vault
+
+    settings = configuration.load()
+    ledger = settings.state / "vault.sqlite"
+    if not ledger.exists():  # as on a team's server
+        return project_of(name) or name
+    with Vault(settings.vault, ledger) as vault:
+        return known_project(vault.known, name)
 
 
 def _reach(kept: "StoredToken") -> str:

@@ -7,7 +7,8 @@ but escapes those that a terminal would act on.
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from kite_memory.errors import KiteError
@@ -120,6 +121,32 @@ def stderr_console() -> "Console":
     return Console(stderr=True, highlight=False)
 
 
+@contextmanager
+def working(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar with the estimated time left if a user watches and there is something to do."""
+    with ExitStack() as shown:
+        shows: list[Callable[[int, int], None]] = []
+
+        def show_progress(done: int, total: int) -> None:
+            if not shows:
+                shows.append(_bar(title, shown))
+            shows[0](done, total)
+
+        yield show_progress
+
+
+def _bar(title: str, shown: ExitStack) -> Callable[[int, int], None]:
+    console = stderr_console()
+    if not console.is_terminal:
+        return lambda done, total: None
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(title), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    progress = shown.enter_context(Progress(*columns, console=console))
+    task = progress.add_task(title, total=None)
+    return lambda done, total: progress.update(task, completed=done, total=total)
+
+
 def is_interactive() -> bool:
     """Return whether a user is there to answer a question."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
@@ -162,6 +189,14 @@ def read_all(limit: int) -> str:
     if len(content) > limit:
         raise KiteError(f"standard input is longer than {limit:,} bytes", hint="give it in parts")
     return content.decode("utf-8", "replace")
+
+
+def named_folder(given: "Path | str | None" = None) -> str:
+    """Return the whole path of a folder, without ``..``, by default the current one; empty if that was deleted."""
+    try:
+        return os.path.abspath(os.path.expanduser(given or os.curdir))  # noqa: PTH100, PTH111 - a path keeps its `..`
+    except FileNotFoundError:
+        return ""
 
 
 def speak_any_encoding() -> None:

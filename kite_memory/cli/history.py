@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kite_memory.cli.backend import daemon_runs, perform, services
-from kite_memory.cli.console import is_interactive, print_data, print_json, print_message, width
+from kite_memory.cli.console import is_interactive, named_folder, print_data, print_json, print_message, width
 from kite_memory.cli.main import add
-from kite_memory.cli.results import print_nothing_read
+from kite_memory.cli.results import print_nothing_read, with_short_home
 from kite_memory.text.display import clip, counted
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class _Coloured:
         self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def __call__(self, kind: str, status: str, text: str) -> None:
-        from kite_memory.recall.rendering import plain
+        from kite_memory.text.quoting import plain
 
         style = "red" if status == "failed" else "dim" if status in ("denied", "interrupted") else _STYLES.get(kind, "dim")
         self._console.print(plain(text)[: width()], style=style or None)
@@ -303,7 +303,7 @@ def resume(
 
     Example: kmem resume --cwd mycelia
     """
-    brief = perform("resume", cwd=_folder(cwd), session=named or session, tokens=tokens, polish=polish and not in_agent)
+    brief = perform("resume", cwd=named_folder(cwd), session=named or session, tokens=tokens, polish=polish and not in_agent)
     if in_agent:
         _go_on(brief["session"])
         return
@@ -375,7 +375,7 @@ def handoff(
     known = {each.name: each for each in connections(places(settings))}
     if to not in known:
         raise UsageError(f"unknown agent {to!r:.80}", hint=f"known ones are: {', '.join(known)}")
-    folder = Path(_folder(cwd))
+    folder = Path(named_folder(cwd))
     file = folder / known[to].in_project
     text = read_settings(file)
     if done:
@@ -469,8 +469,6 @@ def blame(
 
 def _path_in(change: dict[str, Any]) -> str:
     """Return a changed file relative to the session's folder, or with ``~`` for the user's home."""
-    from kite_memory.cli.results import with_short_home
-
     path, folder = change["path"], change["session"]["cwd"].rstrip("/\\")
     inside = bool(folder) and path.startswith((f"{folder}/", f"{folder}\\"))
     return str(path[len(folder) + 1 :]) if inside else with_short_home(path)
@@ -562,7 +560,7 @@ def ask(
 
     Example: kmem ask "which database does the job queue use?"
     """
-    answer = perform("ask", question=" ".join(question), project=project, since=since, cwd=_folder(None), offline=offline)
+    answer = perform("ask", question=" ".join(question), project=project, since=since, cwd=named_folder(), offline=offline)
     if as_json:
         print_json(answer)
         return
@@ -582,13 +580,6 @@ def ask(
         else:
             print_message("nothing was found; `kmem search` lists what is nearest")
         raise typer.Exit(1)
-
-
-def _folder(given: Path | None) -> str:
-    try:
-        return str(given.absolute() if given is not None else Path.cwd())
-    except FileNotFoundError:  # the working folder was deleted
-        return ""
 
 
 def add_to(app: typer.Typer) -> None:

@@ -269,6 +269,7 @@ def export(
 
     Example: kmem export --out memory.zip
     """
+    from kite_memory.app.note_view import project_with_notes
     from kite_memory.exchange.foreign import jsonl, zipped
 
     file = out or named
@@ -289,6 +290,8 @@ def export(
     with services() as here:
         if here.has_a_vault:
             here.vault.scanner.compare()  # otherwise newer files would be unknown
+        if project:
+            project = project_with_notes(here.vault.known, project)
         for entry in here.vault.notes.entries():
             note, data = here.vault.notes.read(entry.path), here.vault.notes.raw(entry.path)
             if data is None or (note is None and not as_it_is):
@@ -322,7 +325,7 @@ def export(
 
 
 def _page(here: "Services", notes: Sequence[Note], project: str) -> "ExportedPage":
-    from kite_memory.recall.rendering import plain, plain_line
+    from kite_memory.text.quoting import plain, plain_line
     from kite_memory.web.drawing import document  # imports Jinja
 
     sessions = here.operations.perform("timeline", {"project": project, "limit": 300})["sessions"]

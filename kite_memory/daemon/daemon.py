@@ -279,7 +279,6 @@ class Daemon:
         maintain: Callable[[float], object] = lambda quiet_for: None,
         review: Callable[[], object] = lambda: None,
         still_ours: Callable[[], bool] = lambda: True,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._pipeline = pipeline
         self._compare_seconds = compare_seconds
@@ -289,10 +288,10 @@ class Daemon:
         self._worked_at = time.monotonic()
         self._review = review
         self._still_ours = still_ours
-        self._clock = clock
         self._stop = threading.Event()
         self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._caught_up = threading.Event()
+        self._compared = threading.Event()
         self._failed = False
         self._transcripts = Wake()
         self._chunks = Wake()
@@ -372,6 +371,10 @@ class Daemon:
         self._transcripts.ring(everything=True)
         self._notes.ring(everything=True)
 
+    def has_compared(self) -> bool:
+        """Return whether the vault was compared since the start: before, the index may hold notes that were deleted meanwhile."""
+        return self._compared.is_set()
+
     def unwatched(self) -> dict[Path, str]:
         """Return the folders that only the periodic comparison reads, and why."""
         return {**self._transcript_watch.unwatched, **self._vault_watch.unwatched}
@@ -415,7 +418,7 @@ class Daemon:
             self._caught_up.set()
             self._chunks.ring()
             until_compare = compare_at - time.monotonic()
-            until_ripe = until_compare if ripe is None else ripe - self._clock()
+            until_ripe = until_compare if ripe is None else ripe - time.time()
             roused = self._transcripts.wait(max(0.0, min(until_compare, until_ripe)))
 
     def _distil(self) -> None:
@@ -425,13 +428,13 @@ class Daemon:
                 step = self._pipeline.distil()
             except StateNotWritten as error:
                 log.warning("%s; trying again in a minute", error)
-                step = Idle(until=self._clock() + _MINUTE, reason=str(error), hint=error.hint)
+                step = Idle(until=time.time() + _MINUTE, reason=str(error), hint=error.hint)
             match step:
                 case ChunkHandled():
                     continue
                 case Idle(until=until) as idle:
                     self.idle = idle
-                    self._chunks.wait(None if until is None else max(0.05, until - self._clock()))
+                    self._chunks.wait(None if until is None else max(0.05, until - time.time()))
 
     def _keep_review(self) -> None:
         """Carry out ticked boxes on the review page. A tick is a change to the vault like any other."""
@@ -473,7 +476,9 @@ class Daemon:
             now = time.monotonic()
             if roused.everything or now >= compare_at or not self._pipeline.unchanged_since_written(map(Path, roused.paths)):
                 self._vault_watch.arm()
-                if self._pipeline.compare_vault(stop=self._stop.is_set) is not None:
+                refreshed = self._pipeline.compare_vault(stop=self._stop.is_set)
+                self._compared.set()
+                if refreshed is not None:
                     self._chunks.ring()
                     give_back()  # the list of a large vault's notes took much memory
                 compare_at, unembedded = time.monotonic() + self._compare_seconds, None

@@ -6,6 +6,7 @@ without its bus, such as over a bare ssh, must not hang.
 
 import os
 import plistlib
+import re
 import shutil
 import subprocess
 import sys
@@ -331,6 +332,23 @@ def uninstall(manager: Manager) -> Outcome:
     return Outcome(done=True, lines=(f"removed {manager.file}", "the daemon is stopped"))
 
 
+def runs(manager: Manager, pid: int) -> bool:
+    """Return whether the service manager runs this process as our service."""
+    if manager.platform == "win32" or not pid or not _is_ours(manager.file):
+        return False
+    if manager.platform == "darwin":
+        said = _asked(("launchctl", "print", f"gui/{manager.uid}/{LABEL}"))
+        return re.search(rf"^\s*pid = {pid}$", said, re.MULTILINE) is not None
+    return _asked(("systemctl", "--user", "show", "--property=MainPID", "--value", UNIT)).strip() == str(pid)
+
+
+def start_again(manager: Manager) -> str:
+    """Have the service manager start the installed service. Return an empty string, or why it does not."""
+    if manager.platform == "darwin":
+        return _ran(("launchctl", "kickstart", f"gui/{manager.uid}/{LABEL}"))
+    return _ran(("systemctl", "--user", "start", UNIT))
+
+
 def _make(folder: Path) -> None:
     try:
         make_folder(folder)
@@ -367,16 +385,29 @@ def _ran_in_time(command: Sequence[str]) -> str:
     return problem
 
 
-def _ran(command: Sequence[str]) -> str:
-    """Run a command. Return an empty string if it succeeded, else the reason on one line."""
+def _asked(command: Sequence[str]) -> str:
+    """Return what a command prints; empty if it fails."""
+    ran = _run(command)
+    return ran.stdout.decode("utf-8", "replace") if not isinstance(ran, str) and ran.returncode == 0 else ""
+
+
+def _run(command: Sequence[str]) -> "subprocess.CompletedProcess[bytes] | str":
+    """Run a command, and return how it ended, or why it could not be run."""
     if not (program := shutil.which(command[0])):
         return "it is not installed"
     try:
-        ran = subprocess.run([program, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False)
+        return subprocess.run([program, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return f"it did not answer within {_SECONDS:g} s"
     except OSError as error:
         return error.strerror or str(error)
+
+
+def _ran(command: Sequence[str]) -> str:
+    """Run a command. Return an empty string if it succeeded, else the reason on one line."""
+    ran = _run(command)
+    if isinstance(ran, str):
+        return ran
     if ran.returncode == 0:
         return ""
     line = (ran.stderr or ran.stdout).decode("utf-8", "replace").split("\n")[0].strip()

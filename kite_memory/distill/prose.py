@@ -1,13 +1,14 @@
-"""Text of people and agents: cleaning, division into sentences, comparison by words; options it offers, theories it retracts.
+"""Text of people and agents: cleaning, division into sentences, comparison by words; what it offers, rejects or retracts.
 
 And commands that worked after another form of them had failed.
 """
 
 import re
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kite_memory.model.event import Event, EventType
+from kite_memory.model.note import Rejected
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip
 
@@ -200,6 +201,85 @@ def picked(said: str, options: Sequence[Option]) -> Option | None:
     if label == "A" and match and re.match(r"\W*a\s+\w", opening, re.IGNORECASE):
         return None  # the article
     return next((option for option in options if option.label == label), None)
+
+
+def rejections(text: str) -> tuple[Rejected, ...]:
+    """Return what a sentence rejects, if it says nothing else."""
+    for pattern in _REJECTS:
+        if match := pattern.match(text):
+            what, why = _parted(match["what"])
+            rest = text[match.end() :]
+            if not why and (because := _BECAUSE_OF.match(rest)):
+                why = because["why"]
+            what = re.sub(r"^(?:the idea of|the option of|using|to use)\s+", "", what.strip(" .,;:—–-"), flags=re.IGNORECASE)
+            if 2 <= len(what) <= 120 and stems(what) and not _POINTS.fullmatch(what):
+                return _each_with_its_reason(
+                    Rejected(alternative=clip(what, 120), reason=clip(one_line(why).strip(" .,;:—–-"), 240))
+                )
+    return ()
+
+
+def _each_with_its_reason(rejected: Rejected) -> tuple[Rejected, ...]:
+    """Split what is rejected for its reason from a second thing that is rejected for another: "A because x, and B because y"."""
+    second = _AND_ANOTHER.search(rejected.reason)
+    if second is None:
+        return (rejected,)
+    first = replace(rejected, reason=rejected.reason[: second.start()])
+    return (first, Rejected(alternative=second["what"], reason=one_line(second["why"]).strip(" .")))
+
+
+def _parted(what: str) -> tuple[str, str]:
+    cut = _BECAUSE.search(what)
+    return (what[: cut.start()], what[cut.end() :]) if cut else (what, "")
+
+
+_BECAUSE = lazy_regex(
+    r"\s*(?:[,;:—–]|\s-)\s*(?:because|since|as|due to)?\s*|\s+(?:because(?: of)?|since|as it|as the|as they|due to)\s+",
+    re.IGNORECASE,
+)
+_BECAUSE_OF = lazy_regex(r"[\s,;:—–.-]*(?:because(?: of)?|since|as|due to)?\s*(?P<why>\S.*)", re.IGNORECASE | re.DOTALL)
+_AND_ANOTHER = lazy_regex(
+    r",?\s+and\s+(?P<what>(?:the |a )?(?-i:[A-Z`])[\w`.+-]*(?: [\w`.+-]+){0,3}?)\s+(?:because(?: of)?|since|due to)\s+"
+    r"(?P<why>\S.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_POINTS = lazy_regex(
+    r"(?:it|that|this|them|those|these|all|both|one|the (?:rest|other|others|first|second|idea|option))", re.IGNORECASE
+)
+_NO = (
+    r"(?:rejected|ruled out|off the table|turned down|not an option|no option|out of the question|discarded"
+    r"|dropped|declined|overkill"
+    r"|not worth (?:it|the \w+)|too (?:much|slow|expensive|heavy|complex|complicated|risky)\b[^.]{0,80}|out(?=\s*"
+    r"(?:[,.;:—–]|$)))"
+)
+_WE = (
+    r"(?:(?:and|but|so|then|also|for the record)[:,]?\s+)?(?:(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+)?(?:(?:also"
+    r"|both|all|finally|therefore|then)\s+)?"
+)
+_REJECTS = tuple(
+    lazy_regex(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_WE}(?:considered|tried|looked at|thought (?:about|of)|evaluated|discussed)\s+(?P<what>[^.;:,]{{2,80}}?)"
+        rf"(?:\s+(?:first|too|as well))?"
+        rf"\s*(?:,|;|:|\s(?:and|but))\s*[^.]{{0,40}}?(?:ruled? (?:it|them|that) out|dropped (?:it|them)(?: again)?"
+        rf"|decided against (?:it|that|them)|reject(?:ed)? (?:it|them)|turned (?:it|them) down|gave (?:it|them) up)",
+        rf"{_WE}(?:tried|tested)\s+(?P<what>[^.;:,]{{2,60}}?)(?:\s+first)?\s+and\s+dropped (?:it|them)(?: again)?",
+        rf"{_WE}(?:ruled out|decided against|turned down|opted against|voted against|(?:decided|chose|agreed) not to"
+        rf"(?: use)?|not going (?:with|for)"
+        rf"|won't (?:use|go with)|will not (?:use|go with))\s+(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
+        rf"{_WE}(?:rejected|discarded|dismissed)(?:\s*:\s*|\s+(?=(?:the|a|an|our|any|using|[a-z]+ing)\s"
+        rf"|(?-i:[A-Z`\"])))(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
+        r"(?:(?:and|but|so|then|also)[:,]?\s+)?(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+"
+        r"(?:(?:also|both|all|finally|therefore|then)\s+)?(?:rejected|discarded|dismissed)\s+(?P<what>(?:[^.;]|\.(?=\w)){2,160})",
+        rf"(?:for the record:\s+)?(?P<what>[^.;:,]{{2,70}}?)\s+(?:was|were|is|are|has been|have been|got)\s+(?:(?:also"
+        rf"|therefore|just|simply|clearly)\s+)?{_NO}",
+        r"(?:and |but |so )?not\s+(?P<what>(?-i:[A-Z`])(?:[^.;]|\.(?=\w)){1,120})",
+        r"(?:so|then|so then)\s+no\s+(?P<what>(?!one|need|problem|worries|idea|matter|longer|more|doubt)"
+        r"[a-z][\w-]+(?: [\w-]+){0,4})$",
+        r"(?:and |but |so )?no\s+(?P<what>(?!one|need|problem|worries|idea|matter|longer|more|doubt"
+        r"|difference)[a-z][\w-]+(?: [\w-]+){0,3})(?=\s*(?:[,;:—–.]|because|since))",
+    )
+)
 
 
 _READ_FOR_RETRACTIONS = 16_000

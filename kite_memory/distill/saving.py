@@ -25,7 +25,7 @@ from kite_memory.distill.offline.wording import (
     without_opening,
 )
 from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title
-from kite_memory.distill.prose import MENDED, one_line, stems
+from kite_memory.distill.prose import MENDED, one_line, rejections, stems
 from kite_memory.distill.quality_gate import GateVerdict, apply_quality_gate, origin_of, rejection_reason
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, Provenance
@@ -46,6 +46,8 @@ from kite_memory.model.note import (
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip
 
+log = logging.getLogger(__name__)
+
 _MOST = 60
 _LONGEST = 600
 """Most characters of a sentence; a longer text is not one."""
@@ -54,6 +56,75 @@ _NAME = 60
 _FEWEST_STEMS = 2
 _NEW_TOPIC = 0.12
 _TOPIC_STEMS = 4
+_DANGEROUS = frozenset({GateVerdict.ECHO, GateVerdict.INSTRUCTION})
+_STATED = 3
+"""Notes that a saved transcript counts as having yielded: what it states is kept anyway, so that a claim must be worth more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveChecker:
+    """Checks and extraction for saving. ``model`` is called while its ``allowance`` lasts; otherwise, or if it fails, the ``rules``
+    are used.
+    """
+
+    rules: Extractor
+    model: Extractor | None = None
+    allowance: Allowance | None = None
+
+    def item(self, item: RecordItem, evidence: Iterable[Event]) -> str:
+        """Return why the item does not become a note; empty if it may."""
+        return rejection_reason(item, evidence, frozenset(), terse=True) or ""
+
+    def text(self, text: str) -> str:
+        """Return why a text is dangerous to keep; empty if it may be kept, however little it says."""
+        verdict = _verdict(text)
+        return verdict if verdict in _DANGEROUS else ""
+
+    def says_nothing(self, text: str) -> str:
+        """Return why a text is too trivial to keep; empty if it is not."""
+        verdict = _verdict(text)
+        return verdict if verdict is GateVerdict.TRIVIAL else ""
+
+    def origin_of(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None = None) -> Origin:
+        """Return the item's origin: "tool" if a tool said it first in ``heard`` or in ``provenance`` and no person did; else the
+        item's own.
+        """
+        return origin_of(item, heard, provenance) if heard or provenance else item.origin
+
+    def decompose(self, chunk: Chunk) -> tuple[Record, str]:
+        """Return the record of a transcript, and a remark on how it was made."""
+        record, remark = self._asked(chunk)
+        if record is not None:
+            return record, ""
+
+        outcome = self.rules.extract(replace(chunk, noted=chunk.noted + _STATED))
+        return handed_over(chunk, outcome.record if isinstance(outcome, Answer) else Record(topics=())), remark
+
+    def _asked(self, chunk: Chunk) -> tuple[Record | None, str]:
+        if self.model is None or self.allowance is None:
+            return None, "made by rules, since there is no model to ask"
+        try:
+            booking = self.allowance.book(self.model.estimate(chunk))
+        except KiteError as error:
+            return None, f"made by rules, since a call cannot be booked: {error}"
+        if booking is None:
+            return None, "made by rules, since today's budget is spent"
+        outcome = self.model.extract(chunk)
+        with suppress(KiteError):  # the booked amount stays spent, to be cautious
+            if isinstance(outcome, Answer):
+                booking.settle(outcome.usage)
+            else:
+                settle_by(booking, outcome)
+        match outcome:
+            case Answer(record=record):
+                return record, ""
+            case Busy() | Refused() | Misconfigured() as failed:
+                log.warning("a saved transcript was not read by the model: %s", failed.reason)
+                return None, "made by rules, since the model was of no help"
+
+
+def _verdict(text: str) -> GateVerdict | None:
+    return rejection_reason(Fact(title="", body=text, evidence=(), importance=2, origin="assistant"), (), frozenset(), terse=True)
 
 
 def handed_over(chunk: Chunk, found: Record) -> Record:
@@ -74,85 +145,10 @@ def handed_over(chunk: Chunk, found: Record) -> Record:
     return record
 
 
-def rejected_by(text: str) -> Rejected | None:
-    """Return what a sentence rejects, if it says nothing else."""
-    for pattern in _REJECTS:
-        if match := pattern.match(text):
-            what, why = _parted(match["what"])
-            rest = text[match.end() :]
-            if not why and (because := _REASON.match(rest)):
-                why = because["why"]
-            what = re.sub(r"^(?:the idea of|the option of|using|to use)\s+", "", what.strip(" .,;:—–-"), flags=re.IGNORECASE)
-            if 2 <= len(what) <= 120 and stems(what) and not _POINTS.fullmatch(what):
-                return Rejected(alternative=clip(what, 120), reason=clip(one_line(why).strip(" .,;:—–-"), 240))
-    return None
-
-
-def _each_with_its_reason(rejected: Rejected) -> tuple[Rejected, ...]:
-    """Split what is rejected for its reason from a second thing that is rejected for another: "A because x, and B because y"."""
-    second = _AND_ANOTHER.search(rejected.reason)
-    if second is None:
-        return (rejected,)
-    first = replace(rejected, reason=rejected.reason[: second.start()])
-    return (first, Rejected(alternative=second["what"], reason=one_line(second["why"]).strip(" .")))
-
-
-def _parted(what: str) -> tuple[str, str]:
-    cut = _BECAUSE.search(what)
-    return (what[: cut.start()], what[cut.end() :]) if cut else (what, "")
-
-
-_BECAUSE = lazy_regex(
-    r"\s*(?:[,;:—–]|\s-)\s*(?:because|since|as|due to)?\s*|\s+(?:because(?: of)?|since|as it|as the|as they|due to)\s+",
-    re.IGNORECASE,
-)
-_REASON = lazy_regex(r"[\s,;:—–.-]*(?:because(?: of)?|since|as|due to)?\s*(?P<why>\S.*)", re.IGNORECASE | re.DOTALL)
-_AND_ANOTHER = lazy_regex(
-    r",?\s+and\s+(?P<what>(?:the |a )?(?-i:[A-Z`])[\w`.+-]*(?: [\w`.+-]+){0,3}?)\s+(?:because(?: of)?|since|due to)\s+"
-    r"(?P<why>\S.+)",
-    re.IGNORECASE | re.DOTALL,
-)
 _UNWANTED = lazy_regex(
     r"(?:(?:and|but|no|so)[,:]?\s+)?(?:we|i) (?:do not|don'?t) want (?:to (?:use|add|run|introduce|depend on) )?"
     r"(?P<what>(?-i:[A-Z`])[\w`.+-]*(?: [\w`.+-]+){0,4})[.!]?",
     re.IGNORECASE,
-)
-_POINTS = lazy_regex(
-    r"(?:it|that|this|them|those|these|all|both|one|the (?:rest|other|others|first|second|idea|option))", re.IGNORECASE
-)
-_NO = (
-    r"(?:rejected|ruled out|off the table|turned down|not an option|no option|out of the question|discarded"
-    r"|dropped|declined|overkill"
-    r"|not worth (?:it|the \w+)|too (?:much|slow|expensive|heavy|complex|complicated|risky)\b[^.]{0,80}|out(?=\s*"
-    r"(?:[,.;:—–]|$)))"
-)
-_WE = (
-    r"(?:(?:and|but|so|then|also|for the record)[:,]?\s+)?(?:(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+)?(?:(?:also"
-    r"|both|all|finally|therefore|then)\s+)?"
-)
-_REJECTS = tuple(
-    lazy_regex(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"{_WE}(?:considered|tried|looked at|thought (?:about|of)|evaluated|discussed)\s+(?P<what>[^.;:,]{{2,80}}?)"
-        rf"(?:\s+(?:first|too|as well))?"
-        rf"\s*(?:,|;|:|\s(?:and|but))\s*[^.]{{0,40}}?(?:ruled? (?:it|them|that) out|dropped (?:it|them)(?: again)?"
-        rf"|decided against (?:it|that|them)|reject(?:ed)? (?:it|them)|turned (?:it|them) down|gave (?:it|them) up)",
-        rf"{_WE}(?:tried|tested)\s+(?P<what>[^.;:,]{{2,60}}?)(?:\s+first)?\s+and\s+dropped (?:it|them)(?: again)?",
-        rf"{_WE}(?:ruled out|decided against|turned down|opted against|voted against|(?:decided|chose|agreed) not to"
-        rf"(?: use)?|not going (?:with|for)"
-        rf"|won't (?:use|go with)|will not (?:use|go with))\s+(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
-        rf"{_WE}(?:rejected|discarded|dismissed)(?:\s*:\s*|\s+(?=(?:the|a|an|our|any|using|[a-z]+ing)\s"
-        rf"|(?-i:[A-Z`\"])))(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
-        r"(?:(?:and|but|so|then|also)[:,]?\s+)?(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+"
-        r"(?:(?:also|both|all|finally|therefore|then)\s+)?(?:rejected|discarded|dismissed)\s+(?P<what>(?:[^.;]|\.(?=\w)){2,160})",
-        rf"(?:for the record:\s+)?(?P<what>[^.;:,]{{2,70}}?)\s+(?:was|were|is|are|has been|have been|got)\s+(?:(?:also"
-        rf"|therefore|just|simply|clearly)\s+)?{_NO}",
-        r"(?:and |but |so )?not\s+(?P<what>(?-i:[A-Z`])(?:[^.;]|\.(?=\w)){1,120})",
-        r"(?:so|then|so then)\s+no\s+(?P<what>(?!one|need|problem|worries|idea|matter|longer|more|doubt)"
-        r"[a-z][\w-]+(?: [\w-]+){0,4})$",
-        r"(?:and |but |so )?no\s+(?P<what>(?!one|need|problem|worries|idea|matter|longer|more|doubt"
-        r"|difference)[a-z][\w-]+(?: [\w-]+){0,3})(?=\s*(?:[,;:—–.]|because|since))",
-    )
 )
 _OVER = lazy_regex(
     r"\b(?:chose|chosen|picked|prefer(?:red)?|went with|go with|took|use|uses|using|stick(?:ing)? with|stay"
@@ -318,8 +314,8 @@ def _of_sentence(text: str, sentence: Sentence, after: Sequence[Sentence], colle
     if person and _WISHES.match(text) and len(stems(text)) >= _FEWEST_STEMS:
         yield _wish(text, event)
         return
-    if rejected := rejected_by(text):
-        yield from (_turned_down(each, text, event) for each in _each_with_its_reason(rejected))
+    if rejected := rejections(text):
+        yield from (_turned_down(each, text, event) for each in rejected)
         return
     if person and (unwanted := _UNWANTED.fullmatch(text)):
         whole = event.text if len(event.text) <= _SHORT else text
@@ -515,78 +511,3 @@ def _topic(segment: Sequence[Event], items: Sequence[RecordItem]) -> Topic:
     first = max(named, key=lambda item: (item.importance, not item.title.startswith(TURNED_DOWN)))
     entities = tuple(dict.fromkeys(name for item in named for name in item.entities))[:12]
     return Topic(name=clip(first.title, _NAME), summary="", items=tuple(named), entities=entities)
-
-
-log = logging.getLogger("kite_memory.distill.saving")
-
-_DANGEROUS = frozenset({GateVerdict.ECHO, GateVerdict.INSTRUCTION})
-
-
-_STATED = 3
-"""Notes that a saved transcript counts as having yielded: what it states is kept anyway, so that a claim must be worth more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaveChecker:
-    """Checks and extraction for saving. ``model`` is called while its ``allowance`` lasts; otherwise, or if it fails, the ``rules``
-    are used.
-    """
-
-    rules: Extractor
-    model: Extractor | None = None
-    allowance: Allowance | None = None
-
-    def item(self, item: RecordItem, evidence: Iterable[Event]) -> str:
-        """Return why the item does not become a note; empty if it may."""
-        return rejection_reason(item, evidence, frozenset(), terse=True) or ""
-
-    def text(self, text: str) -> str:
-        """Return why a text is dangerous to keep; empty if it may be kept, however little it says."""
-        verdict = _verdict(text)
-        return verdict if verdict in _DANGEROUS else ""
-
-    def says_nothing(self, text: str) -> str:
-        """Return why a text is too trivial to keep; empty if it is not."""
-        verdict = _verdict(text)
-        return verdict if verdict is GateVerdict.TRIVIAL else ""
-
-    def origin_of(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None = None) -> Origin:
-        """Return the item's origin: "tool" if a tool said it first in ``heard`` or in ``provenance`` and no person did; else the
-        item's own.
-        """
-        return origin_of(item, heard, provenance) if heard or provenance else item.origin
-
-    def decompose(self, chunk: Chunk) -> tuple[Record, str]:
-        """Return the record of a transcript, and a remark on how it was made."""
-        record, remark = self._asked(chunk)
-        if record is not None:
-            return record, ""
-
-        outcome = self.rules.extract(replace(chunk, noted=chunk.noted + _STATED))
-        return handed_over(chunk, outcome.record if isinstance(outcome, Answer) else Record(topics=())), remark
-
-    def _asked(self, chunk: Chunk) -> tuple[Record | None, str]:
-        if self.model is None or self.allowance is None:
-            return None, "made by rules, since there is no model to ask"
-        try:
-            booking = self.allowance.book(self.model.estimate(chunk))
-        except KiteError as error:
-            return None, f"made by rules, since a call cannot be booked: {error}"
-        if booking is None:
-            return None, "made by rules, since today's budget is spent"
-        outcome = self.model.extract(chunk)
-        with suppress(KiteError):  # the booked amount stays spent, to be cautious
-            if isinstance(outcome, Answer):
-                booking.settle(outcome.usage)
-            else:
-                settle_by(booking, outcome)
-        match outcome:
-            case Answer(record=record):
-                return record, ""
-            case Busy() | Refused() | Misconfigured() as failed:
-                log.warning("a saved transcript was not read by the model: %s", failed.reason)
-                return None, "made by rules, since the model was of no help"
-
-
-def _verdict(text: str) -> GateVerdict | None:
-    return rejection_reason(Fact(title="", body=text, evidence=(), importance=2, origin="assistant"), (), frozenset(), terse=True)

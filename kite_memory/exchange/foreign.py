@@ -139,7 +139,8 @@ def sections(body: str) -> list[Section]:
     return [section for section in found if section.body.strip()]
 
 
-_MOST_BODY = 12_000
+MOST_BODY = 12_000
+"""Characters of a note that another program wrote; a person's page is taken whole."""
 _MOST_TRIGGERS = 8
 
 
@@ -262,7 +263,7 @@ def _draft(piece: Foreign, *, accepted: bool) -> Draft:
 
     given = clean(piece.body)
     origin = _origin(piece.origin, accepted=accepted)
-    body = tame(given, _MOST_BODY, linked=origin == "user")
+    body = tame(given, 0 if piece.origin == "user" else MOST_BODY, linked=origin == "user")
     title = title_of(clean(piece.title), body)
     entities = entities_of(map(clean, piece.entities))
     project = one_line(clean(piece.project))
@@ -359,8 +360,8 @@ def _modified(info: zipfile.ZipInfo) -> datetime:
         return datetime(1980, 1, 1, tzinfo=UTC)
 
 
-_EARLIEST = 1980
-"""A zip cannot hold an earlier year."""
+_EARLIEST, _LATEST = 1980, 2107
+"""A zip can hold no other year."""
 ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 _IN_BODY = frozenset(("path", "body", "links", "updated"))
 
@@ -418,7 +419,7 @@ def zipped(files: Iterable[tuple[str, datetime, bytes]]) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, at, data in files:
-            year = max(_EARLIEST, at.year)
+            year = min(max(_EARLIEST, at.year), _LATEST)
             info = zipfile.ZipInfo(path, (year, at.month, at.day, at.hour, at.minute, at.second))
             info.external_attr = 0o600 << 16
             info.compress_type = zipfile.ZIP_DEFLATED

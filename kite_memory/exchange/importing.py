@@ -15,6 +15,7 @@ from kite_memory.model.note import NoteKind
 from kite_memory.redaction import drop_private, redact
 from kite_memory.sources.common.foreign_sqlite import opened
 from kite_memory.sources.common.jsonl import Unreadable
+from kite_memory.vault.wording import title_key
 
 Pieces = Iterator[Foreign | ReimportedNote | NotImported]
 
@@ -257,9 +258,22 @@ def _mem0(path: Path) -> Pieces:
 
 def _markdown(path: Path) -> Pieces:
     """Read a person's own pages, as they are."""
-    for page in _pages(path):
-        folder = path if path.is_dir() else path.parent
-        yield page if isinstance(page, NotImported) else _own_page(page, page.path.relative_to(folder).as_posix())
+    folder = path if path.is_dir() else path.parent
+    yield from _titled_apart(
+        page if isinstance(page, NotImported) else _own_page(page, page.path.relative_to(folder).as_posix())
+        for page in _pages(path)
+    )
+
+
+def _titled_apart(pages: Pieces) -> Pieces:
+    """Yield the pages; where an earlier one has a page's title, its path is added to it. Notes of one title become one."""
+    titles: set[tuple[str, str]] = set()
+    for page in pages:
+        if isinstance(page, Foreign):
+            if (key := (title_key(page.title), page.project)) in titles:
+                page = replace(page, title=f"{page.title} ({PurePosixPath(page.name).with_suffix('')})")
+            titles.add(key)
+        yield page
 
 
 def _own_page(page: Page, name: str) -> Foreign | NotImported:

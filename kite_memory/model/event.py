@@ -3,7 +3,8 @@
 Only `redaction` makes the types of what has passed it; whatever stores or sends text demands them.
 """
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -105,6 +106,11 @@ class Where:
     end: int
 
 
+def evidence_reference(provider: str, session: str, event: str) -> str:
+    """Return a citation of an event: ``<provider>:<session>#<first eight characters of the event's id>``."""
+    return f"{provider}:{session}#{event[:8]}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One event of a session.
@@ -133,6 +139,10 @@ class Event:
     call: str = ""
     whole: str = ""
 
+    @property
+    def reference(self) -> str:
+        return evidence_reference(self.provider, self.session, self.id)
+
 
 PLANNING = "ExitPlanMode"
 """Tool name of a `EventType.DECISION` that is a plan approved by the user."""
@@ -142,6 +152,19 @@ def opens_turn(event: Event) -> bool:
     """Return whether the user starts a turn with this event: by a prompt, or by approving a plan."""
     plan = event.type is EventType.DECISION and event.tool == PLANNING
     return event.role == "user" and (event.type is EventType.USER_MESSAGE or plan)
+
+
+def merged_by_time(*each: Sequence[Event]) -> list[Event]:
+    """Merge sequences of events by time; the order within each is kept."""
+    return [event for _, event in heapq.merge(*map(_in_time, each), key=lambda pair: pair[0])]
+
+
+def _in_time(events: Sequence[Event]) -> Iterator[tuple[datetime, Event]]:
+    """Yield the events with times that never decrease, so that a clock that jumps back does not change the order."""
+    latest: datetime | None = None
+    for event in events:
+        latest = event.at if latest is None else max(latest, event.at)
+        yield latest, event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,11 +183,6 @@ class Session:
     branch: str = ""
     parent: str = ""
     title: str = ""
-
-
-def evidence_reference(provider: str, session: str, event: str) -> str:
-    """Return a citation of an event: ``<provider>:<session>#<first eight characters of the event's id>``."""
-    return f"{provider}:{session}#{event[:8]}"
 
 
 def line_of(event: str) -> str:

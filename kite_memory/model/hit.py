@@ -7,6 +7,17 @@ from typing import Protocol
 
 from kite_memory.model.note import Note
 
+MEANING_WEIGHT = 0.65
+"""Weight of the cosine in a score; words have the rest. Notes and conversations are scored alike, so that they can be compared."""
+WORDS_STEEPNESS = 2.0
+"""How slowly the score of the words approaches 1."""
+FULL_TERMS = 8
+"""A query of more terms matches some of them anywhere, so its score counts as if it had no more than these."""
+SMALL_COLLECTION = 100
+"""With fewer notes or cards, a word's rarity is unreliable; it is estimated between that among them and among this many."""
+FOREIGN_PROJECT = 0.10
+"""Taken off the score of what belongs to another project."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:

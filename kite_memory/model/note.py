@@ -277,6 +277,10 @@ class NoteStatus(StrEnum):
     ARCHIVED = "archived"
 
 
+REVIEW_SPLIT, REVIEW_LAPSED = "split", "lapsed"
+"""Values of a note's ``review``: a person is asked to divide it, or no longer asked about it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """A note of the vault.
@@ -323,9 +327,33 @@ class Note:
     origin: Origin = "assistant"
     importance: int = 2
 
+    @property
+    def name(self) -> str:
+        """What identifies it permanently: its id, or its path if it has none."""
+        return self.id or self.path
+
     def has_expired(self, now: datetime) -> bool:
         """Return whether it has expired. An expired note is ignored everywhere; only its file remains for its owner."""
         return self.expires is not None and self.expires <= now
+
+    @property
+    def holds_from(self) -> datetime:
+        """The time from which it holds, and what it replaces no longer does."""
+        return self.valid_from or self.created
+
+    @property
+    def is_asked_about(self) -> bool:
+        """Whether a person must decide something about it other than whether to keep it."""
+        return (bool(self.conflicts) and self.review != REVIEW_LAPSED) or self.review == REVIEW_SPLIT
+
+    @property
+    def awaits_review(self) -> bool:
+        return self.status is NoteStatus.PROPOSED or (self.status is NoteStatus.ACCEPTED and self.is_asked_about)
+
+    def holds_in(self, *, branch: str, session: str) -> bool:
+        """Return whether it applies to work on this branch in this session. On an unknown branch, notes of all branches do."""
+        of_branch = not self.branch or not branch or self.branch == branch
+        return of_branch and (self.scope is not Scope.SESSION or self.session == session)
 
 
 class Entry(NamedTuple):
@@ -350,14 +378,9 @@ class SimilarNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Existing notes near a note.
-
-    ``near`` is sorted, likeliest first. ``rarity`` is the weight of each word of all these notes, in lower case; a word missing
-    from it has no weight.
-    """
+    """Existing notes near a note, likeliest first."""
 
     near: tuple[SimilarNote, ...] = ()
-    rarity: Mapping[str, float] | None = None
 
 
 Surround = Callable[[Note], Surroundings]

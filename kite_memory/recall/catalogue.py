@@ -45,9 +45,11 @@ CREATE TABLE note (
     created REAL NOT NULL,
     expires REAL,
     importance INTEGER NOT NULL,
+    branch INTEGER NOT NULL,
+    session INTEGER NOT NULL,
     document TEXT NOT NULL
 );
-CREATE INDEX note_by_number ON note(number, kind, status, scope, project, created, expires, importance);
+CREATE INDEX note_by_number ON note(number, kind, status, scope, project, created, expires, importance, branch, session);
 CREATE INDEX note_by_name ON note(name);
 CREATE INDEX note_by_stem ON note(stem);
 CREATE TABLE project (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -75,7 +77,8 @@ _VERSION = zlib.crc32("\n".join((_SCHEMA, lexical.SCHEMA, *_FIELDS, str(_MAKING)
 """Never 0 in practice, which is the version of an empty file."""
 
 _CODES = [("kind", "i1"), ("status", "i1"), ("scope", "i1"), ("project", "<i4")]
-NOTE = np.dtype([("number", "<i8"), *_CODES, ("created", "<f8"), ("expires", "<f8"), ("importance", "i1")])
+_BOUNDS = [("branch", "<i8"), ("session", "<i8")]
+NOTE = np.dtype([("number", "<i8"), *_CODES, ("created", "<f8"), ("expires", "<f8"), ("importance", "i1"), *_BOUNDS])
 PASSAGE = np.dtype([("note", "<i8"), ("key", "<i8")])
 
 Numbers = npt.NDArray[np.int64]
@@ -131,6 +134,18 @@ class Columns:
     def within(self, project: int) -> npt.NDArray[np.bool_]:
         """Return a mask of the notes of one project and of those that belong to none."""
         return np.asarray((self.notes["project"] == project) | self._of_none)
+
+    def holding(self, *, project: int | None, none: int, branch: str, session: str) -> Mask:
+        """Return a mask of the notes that apply to work in this project, on this branch and in this session: for the last two as
+        `Note.holds_in` says. Without a project, the notes of all do; ``none`` is the number of no project.
+        """
+        notes = self.notes
+        mask = (notes["scope"] != SCOPES.index(Scope.SESSION)) | (notes["session"] == _code(session))
+        if branch:
+            mask &= (notes["branch"] == _code("")) | (notes["branch"] == _code(branch))
+        if project is not None:
+            mask &= (notes["scope"] != SCOPES.index(Scope.PROJECT)) | np.isin(notes["project"], [project, none])
+        return np.asarray(mask)
 
     def seen(self, visible: VisibleNotes, projects: Collection[int], none: int) -> Mask:
         """Return a mask of the notes in ``visible``. ``projects`` are the numbers of the projects it names, ``none`` is the number
@@ -282,8 +297,8 @@ class Catalogue:
             gone = _gone_since(connection, before.generation) if before is not None else _no_numbers()
             last = int(before.notes["number"][-1]) if before is not None and len(before) else 0
             rows = connection.execute(
-                "SELECT number, kind, status, scope, project, created, coalesce(expires, 9e999), importance FROM note"
-                " WHERE number > ? ORDER BY number",
+                "SELECT number, kind, status, scope, project, created, coalesce(expires, 9e999), importance, branch, session"
+                " FROM note WHERE number > ? ORDER BY number",
                 (last,),
             )
             notes = np.array(rows.fetchall(), NOTE)
@@ -339,7 +354,7 @@ class Catalogue:
             _remove(writer, known[0])
         number = writer.execute(
             "INSERT INTO note(path, size, mtime_ns, digest, name, stem, kind, status, scope, project, created, expires, importance,"
-            " document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+            " branch, session, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
             (
                 entry.path,
                 entry.size,
@@ -354,6 +369,8 @@ class Catalogue:
                 _seconds(note.created),
                 _seconds(note.expires) if note.expires else None,
                 max(1, min(note.importance, 3)),
+                _code(note.branch),
+                _code(note.session),
                 document,
             ),
         ).fetchone()[0]
@@ -539,6 +556,11 @@ def _stem(path: str) -> str:
     """
     stem = path.rpartition("/")[2].removesuffix(".md")
     return mended(unicodedata.normalize("NFC", unicodedata.normalize("NFC", stem).casefold()))
+
+
+def _code(name: str) -> int:
+    """Return a number that stands for a branch or a session; 0 for none."""
+    return key_of(name) if name else 0
 
 
 def _seconds(at: datetime) -> float:

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from kite_memory.model.hit import SMALL_COLLECTION
 from kite_memory.redaction.cutting import ends
 from kite_memory.text import lazy_regex, stems
 from kite_memory.text.quoting import mended
@@ -27,9 +28,6 @@ CREATE TABLE term (word TEXT PRIMARY KEY, notes INTEGER NOT NULL) WITHOUT ROWID;
 """
 
 _OWN_COLUMNS = 3
-
-SMALL_VAULT = 100
-"""With fewer notes than this, a word's rarity is unreliable; it is estimated between that of this vault and of one of this size."""
 
 _TERMS = 24
 _TERMS_COUNTED = 400
@@ -205,7 +203,7 @@ def matches(
     """Return the numbers of the best ``limit`` notes that contain any of the terms, and their BM25, larger being better."""
     if not wanted:
         rows: Iterable[tuple[int, float]] = ()
-    elif total >= SMALL_VAULT:
+    elif total >= SMALL_COLLECTION:
         rows = connection.execute(
             "SELECT rowid, -rank FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?", (_any_of(wanted), _POSTINGS_AT_MOST)
         )
@@ -230,7 +228,7 @@ def _one_by_one(connection: sqlite3.Connection, wanted: Sequence[str], measures:
     Call it within one transaction: the count must be the one that FTS5 uses.
     """
     total = connection.execute("SELECT count(*) FROM words").fetchone()[0]
-    size = max(total, SMALL_VAULT)
+    size = max(total, SMALL_COLLECTION)
     for term in wanted:
         query = f"SELECT rowid, {measures} FROM words WHERE words MATCH ?"  # noqa: S608  (measures are ours)
         found = connection.execute(query, (_any_of([term]),)).fetchall()
@@ -251,7 +249,7 @@ def in_names(
     if not wanted or not notes:
         return {}
     measures = "-bm25(words, 1, 0, 0, 0), -bm25(words, 0, 1, 0, 0)"
-    if total >= SMALL_VAULT:
+    if total >= SMALL_COLLECTION:
         marks = ",".join("?" * len(notes))
         query = f"SELECT rowid, {measures} FROM words WHERE words MATCH ? AND {_PASSING} IN ({marks})"  # noqa: S608  (marks are ours)
         return {number: (title, named) for number, title, named in connection.execute(query, (_any_of(wanted), *notes))}
@@ -392,7 +390,7 @@ def matches_among(
 
 def _rarity(found: int, total: int) -> float:
     """Return FTS5's rarity, adjusted for small vaults; see `lexical.matches`."""
-    size = max(total, SMALL_VAULT)
+    size = max(total, SMALL_COLLECTION)
     expected = found * math.sqrt(size / total)
     return max(math.log((size - expected + 0.5) / (expected + 0.5)) if expected < size else 0.0, 1e-6)
 

@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit, Pointer
-from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, Scope, SimilarNote, Surroundings
+from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, SimilarNote, Surroundings
 from kite_memory.recall import search
 from kite_memory.recall.cautions import Caution, concerns, read
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import terms
-from kite_memory.recall.prose import name, prose
+from kite_memory.recall.prose import prose
 from kite_memory.recall.rendering import shortened
 from kite_memory.recall.search import best
 from kite_memory.text import lazy_regex
@@ -137,11 +137,12 @@ def asks_of_the_past(text: str) -> bool:
     return _PAST.search(" ".join(text[:_ASKED].split())) is not None
 
 
-def asked_for(text: str, near: Sequence[Hit]) -> int:
+def asked_for(text: str, near: Sequence[Hit], *, readiness: float = 1.0) -> int:
     """Return how many of the ``near`` notes, likeliest first, a question about the past asks for: 1 if the first is clearly ahead,
-    else 0.
+    else 0. ``readiness`` divides the odds that it needs, as the dial says.
     """
-    if not near or near[0].score < _CLEAR or not asks_of_the_past(text):
+    least = _CLEAR / (_CLEAR + (1 - _CLEAR) * readiness)
+    if not near or near[0].score < least or not asks_of_the_past(text):
         return 0
     return int(len(near) < 2 or near[0].score >= _AHEAD * near[1].score)
 
@@ -156,9 +157,7 @@ def candidates(text: str, near: Sequence[Hit]) -> list[Pointer]:
     for hit in near:
         title = title_line(hit.note)
         if title and not repeats(hit.note, said):
-            pointer = Pointer(
-                id=name(hit.note), title=title, date=hit.note.created, score=hit.score, evidence=hit.note.evidence[:4]
-            )
+            pointer = Pointer(id=hit.note.name, title=title, date=hit.note.created, score=hit.score, evidence=hit.note.evidence[:4])
             found.setdefault(pointer.id, pointer)
     return list(found.values())
 
@@ -192,9 +191,9 @@ def pointers(
     return tuple(replace(each, again=each.id in listed) for each in likely)
 
 
-def least_of_conversations(listed: Mapping[str, float], thresholds: PointerThresholds = POINTER_THRESHOLDS) -> float:
+def least_of_conversations(listed: Mapping[str, float]) -> float:
     """Return the least probability of a conversation that this session is pointed at."""
-    return thresholds.talk * _risen(listed, thresholds)
+    return POINTER_THRESHOLDS.talk * _risen(listed, POINTER_THRESHOLDS)
 
 
 def conversations(
@@ -263,8 +262,7 @@ def nearest(index: Index, note: Note, now: float, *, limit: int = 8) -> Surround
         for row, number in zip(first.tolist(), numbers, strict=True)
         if (found := notes.get(number)) is not None and found.id not in ("", note.id)
     ][:limit]
-    words = {word for each in (note, *(one.note for one in near)) for word in terms(_said(each))}
-    return Surroundings(near=tuple(near), rarity=index.rarities(words))
+    return Surroundings(near=tuple(near))
 
 
 def _said(note: Note) -> str:
@@ -332,7 +330,9 @@ def contents(
     columns = index.columns()
     if not len(columns) or not project:
         return ()
-    mask = search.spoken(columns, now) & search.within(columns, index.project_number(project))
+    number = index.project_number(project)
+    holding = search.holding(index, columns, project=number, branch=branch, session=session)
+    mask = search.spoken(columns, now, holding) & holding & search.within(columns, number)
     notes = columns.notes
     scores = notes["importance"].astype(np.float64)
     scores += _LASTING * ~search.of_kinds(columns, {NoteKind.INSIGHT})
@@ -347,16 +347,15 @@ def contents(
     found = index.notes(notes["number"][rows].tolist())
     for row in rows.tolist():
         note = found.get(int(notes["number"][row]))
-        if note is None or name(note) in shown or name(note) in ranked or (note.scope is Scope.SESSION and note.session != session):
+        if note is None or note.name in shown or note.name in ranked:
             continue
         line = title_line(note)
-        elsewhere = note.branch and branch and note.branch != branch
-        if note.drifted or elsewhere or not line or is_past(note, today):
+        if note.drifted or not line or is_past(note, today):
             continue
         score = float(scores[row])
         if routine and _warns_of(note, routine):
             score += _ROUTINE
-        ranked[name(note)] = (
+        ranked[note.name] = (
             score,
             Hit(note=note, score=round(max(0.0, min(1.0, score / 5)), 4), why="matters in this project"),
             line,
@@ -370,11 +369,11 @@ def _in_turn(best_first: Sequence[_Listed], at_rest: Collection[str]) -> list[_L
     """Return the lines in the order of their scores, notes ``at_rest`` behind their equals. Of the first lines only some make room:
     a large vault has equals without end, and the best notes would not be listed again.
     """
-    resting = [called for _, hit, _ in best_first[:MOST] if (called := name(hit.note)) in at_rest]
+    resting = [called for _, hit, _ in best_first[:MOST] if (called := hit.note.name) in at_rest]
     staying = resting[: max(0, len(resting) - _MAKING_ROOM)]
 
     def score(each: _Listed) -> float:
-        called = name(each[1].note)
+        called = each[1].note.name
         return each[0] + (_RESTED if called in at_rest and called not in staying else 0.0)
 
     return sorted(best_first, key=lambda each: -score(each))

@@ -14,26 +14,22 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from kite_memory.model.hit import Hit
-from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus
-from kite_memory.recall.catalogue import KINDS, STATUSES, Columns, Pairs, VisibleNotes
+from kite_memory.model.hit import FOREIGN_PROJECT, FULL_TERMS, MEANING_WEIGHT, SMALL_COLLECTION, WORDS_STEEPNESS, Hit
+from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus, Scope
+from kite_memory.recall.catalogue import KINDS, SCOPES, STATUSES, Columns, Pairs, VisibleNotes
 from kite_memory.recall.embedder import Space, Vectors
 from kite_memory.recall.index import Index, Signals
-from kite_memory.recall.lexical import SMALL_VAULT
-from kite_memory.recall.prose import name, prose
-from kite_memory.recall.rendering import plain_line
+from kite_memory.recall.prose import prose
+from kite_memory.text.quoting import plain_line
 from kite_memory.text.stems import language_of
 
 Scores = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
-_MEANING = 0.65
 _IMPORTANCE = 0.03
-_FULL_TERMS = 8
 _STEEPNESS = 0.08
 _STEEPEST = 0.24
-_FOREIGN = 0.10
 _BEHIND = 0.01
 _LONGEST_CHAIN = 8
 
@@ -46,11 +42,11 @@ def words_score(bm25: Scores, *, notes: int, terms: int) -> Scores:
 
     A prompt of many terms matches some of them anywhere, so its score counts as if it had no more than eight.
     """
-    fair = bm25 * min(1.0, _FULL_TERMS / max(1, terms))
-    return np.asarray(1 - np.exp(-fair / (2 * math.log(1 + max(notes, SMALL_VAULT)))))
+    fair = bm25 * min(1.0, FULL_TERMS / max(1, terms))
+    return np.asarray(1 - np.exp(-fair / (WORDS_STEEPNESS * math.log(1 + max(notes, SMALL_COLLECTION)))))
 
 
-def fused(cosine: Vectors, bm25: Scores, *, notes: int, terms: int, meaning: float = _MEANING) -> Scores:
+def fused(cosine: Vectors, bm25: Scores, *, notes: int, terms: int, meaning: float = MEANING_WEIGHT) -> Scores:
     return np.asarray(meaning * np.maximum(cosine, 0) + (1 - meaning) * words_score(bm25, notes=notes, terms=terms))
 
 
@@ -67,7 +63,7 @@ def threshold(space: Space, notes: int) -> float:
 
 def crowd(notes: int) -> float:
     """Return about how much higher the best irrelevant note scores in a vault of this size."""
-    return min(_STEEPEST, _STEEPNESS * math.log10(max(notes, SMALL_VAULT) / SMALL_VAULT))
+    return min(_STEEPEST, _STEEPNESS * math.log10(max(notes, SMALL_COLLECTION) / SMALL_COLLECTION))
 
 
 def found(columns: Columns, now: float) -> Mask:
@@ -76,11 +72,13 @@ def found(columns: Columns, now: float) -> Mask:
     return np.asarray((notes["status"] != STATUSES.index(NoteStatus.REJECTED)) & (notes["expires"] > now))
 
 
-def spoken(columns: Columns, now: float) -> Mask:
-    """Return a mask of the notes that may be shown to an agent unasked: accepted, in force, and not replaced."""
+def spoken(columns: Columns, now: float, holding: Mask) -> Mask:
+    """Return a mask of the notes that may be shown to an agent unasked: accepted, in force, and not replaced by a note of
+    ``holding`` that is in force.
+    """
     notes = columns.notes
     mask = (notes["status"] == STATUSES.index(NoteStatus.ACCEPTED)) & (notes["expires"] > now) & of_kinds(columns, SPOKEN_KINDS)
-    mask[succession(columns)[:, 0]] = False
+    mask[in_force(columns, succession(columns), now, holding)[:, 0]] = False
     return np.asarray(mask)
 
 
@@ -94,15 +92,33 @@ def within(columns: Columns, project: int) -> Mask:
     return columns.within(project)
 
 
+def holding(index: Index, columns: Columns, *, project: int | None, branch: str, session: str) -> Mask:
+    """Return a mask of the notes that apply there, as `Columns.holding` does."""
+    return columns.holding(project=project, none=index.project_number(""), branch=branch, session=session)
+
+
+def unbound(columns: Columns) -> Mask:
+    """Return a mask of the notes that hold on every branch and in every session."""
+    notes = columns.notes
+    return np.asarray((notes["branch"] == 0) & (notes["scope"] != SCOPES.index(Scope.SESSION)))
+
+
 def handicap(columns: Columns, project: int) -> Scores:
     """Return the penalty of each note: positive for another project's, else 0."""
-    return np.where(within(columns, project), 0.0, _FOREIGN)
+    return np.where(within(columns, project), 0.0, FOREIGN_PROJECT)
 
 
 def succession(columns: Columns) -> Pairs:
     """Return pairs of rows, an old note and its replacement, if the new one is in force: a proposal replaces nothing yet."""
     theirs = columns.notes["status"][columns.replaced[:, 1]]
     return columns.replaced[np.isin(theirs, [STATUSES.index(status) for status in _STANDING])]
+
+
+def in_force(columns: Columns, pairs: Pairs, now: float, holding: Mask) -> Pairs:
+    """Return the pairs whose replacement has not expired and is of ``holding``. A muted one hides what it replaces for good."""
+    notes = columns.notes
+    counts = (notes["status"] == STATUSES.index(NoteStatus.MUTED)) | ((notes["expires"] > now) & holding)
+    return np.asarray(pairs[counts[pairs[:, 1]]])
 
 
 def settled(scores: Scores, pairs: Pairs) -> Scores:
@@ -219,10 +235,10 @@ def hits(index: Index, signals: Signals, scores: Scores, *, inherited: Mask, lim
         words = index.matched_words(signals.terms, numbers)
         for row, number in zip(some.tolist(), numbers, strict=True):
             note = notes.get(number)
-            if note is None or name(note) in chosen or len(chosen) == limit:
+            if note is None or note.name in chosen or len(chosen) == limit:
                 continue
             matched = words.get(number, ())
-            chosen[name(note)] = Hit(
+            chosen[note.name] = Hit(
                 note=note,
                 score=round(min(1.0, max(0.0, float(scores[row]))), 4),
                 why=", ".join(_reasons(note, float(signals.cosine[row]), matched, bool(inherited[row]), project)),
@@ -279,7 +295,7 @@ def recent(index: Index, *, project: str, kinds: Collection[NoteKind], limit: in
         notes = index.notes(numbers)
         for number in numbers:
             if (note := notes.get(number)) is not None:
-                chosen.setdefault(name(note), note)
+                chosen.setdefault(note.name, note)
         if len(chosen) >= limit:
             break
     return list(chosen.values())[:limit]

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
@@ -16,12 +17,11 @@ import numpy as np
 
 from kite_memory.model.event import Event, EventType, Problem
 from kite_memory.model.hit import Hit, Injection, Question
-from kite_memory.model.note import Note, Scope
+from kite_memory.model.note import Note
 from kite_memory.recall import gate, lexical, search
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index, Signals
 from kite_memory.recall.lexical import essence
-from kite_memory.recall.prose import name
 from kite_memory.recall.search import best, hits
 from kite_memory.recall.session_memory import Occasion, SessionMemory
 from kite_memory.recall.uptake import Tally, habit
@@ -187,8 +187,6 @@ def _last_prompt(events: Sequence[Event]) -> int:
 
 CANDIDATES = 20
 POINTED = 12
-TERSE = "too few telling words"
-"""Reason for a prompt such as «commit», which may get a pointer but no whole note."""
 _FAINT = 0.25
 """A note that shares no word with a prompt and is less similar than this in meaning is unrelated to it."""
 _NEAR, _STEEP = 0.10, 2.9
@@ -221,7 +219,7 @@ class Prompt:
 
     ``situation`` comes from the session's events and is empty for an unknown session. ``tokens`` is what is left of the turn's
     budget, if something was shown already. ``branch`` is the branch the session works on: notes of other branches, not merged yet,
-    are left out.
+    are left out. Where the project is unknown, notes of all are considered, or with ``project_only`` those of no project.
     """
 
     text: str
@@ -231,6 +229,7 @@ class Prompt:
     situation: Situation = field(default_factory=Situation)
     tokens: int | None = None
     branch: str = ""
+    project_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,14 +251,30 @@ class Requirement:
         return self.gate.thresholds[self.dial]
 
     @property
+    def readiness(self) -> float:
+        """By how much the dial divides the odds of a note that is worth showing; 1 where it is normal."""
+        normal = self.gate.thresholds["normal"]
+        return normal / (1 - normal) * (1 - self.likely) / self.likely
+
+    @property
     def probability(self) -> float:
         """Probability from which a note is shown at once."""
         return max(self.gate.thresholds["quiet"], self.likely) if self.judged else self.likely
 
 
+class Needless(StrEnum):
+    """Why a prompt needs no recall. A ``TERSE`` one, such as «commit», may get a pointer but no whole note."""
+
+    EMPTY = "an empty prompt"
+    COMMAND = "a slash command"
+    CONFIRMATION = "a confirmation"
+    TERSE = "too few telling words"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """Candidates for a prompt, best first; the first ``chosen`` are to be shown. ``silence`` says why nothing is shown.
+    """Candidates for a prompt, best first; the first ``chosen`` are to be shown. ``silence`` says why nothing is shown, with
+    ``needless`` if the prompt itself is why.
 
     Scores and ``threshold`` are probabilities if the gate was used; ``figures`` are then its inputs for each candidate, and
     ``parts`` what each input added, as in `Gate.parts`. ``question`` is for a judge, if the gate is in doubt. ``near`` are the
@@ -271,6 +286,7 @@ class Weighed:
     threshold: float
     chosen: int = 0
     silence: str = ""
+    needless: Needless | None = None
     question: Question | None = None
     figures: tuple[tuple[float, ...], ...] = ()
     parts: tuple[Mapping[str, float], ...] = ()
@@ -296,14 +312,6 @@ class _Search:
     limit: int
     explain_all: bool
 
-    def admits(self, note: Note) -> bool:
-        """Return whether a note may be shown in the prompt's project, branch and session."""
-        prompt = self.prompt
-        elsewhere = note.branch and prompt.branch and note.branch != prompt.branch
-        if prompt.project and note.project not in ("", prompt.project) and note.scope is Scope.PROJECT:
-            return False
-        return not elsewhere and (note.scope is not Scope.SESSION or note.session == prompt.session)
-
     def hits(self, scores: search.Scores, limit: int) -> tuple[Hit, ...]:
         return hits(self.index, self.signals, scores, inherited=self.inherited, limit=limit, project=self.prompt.project)
 
@@ -324,16 +332,17 @@ def weigh(
     Candidates that will not be shown are returned only with ``explain_all``: finding the words that match in them is half the work.
     """
     text = bounded(prompt.text)
-    silence = needless(text)
-    if silence and silence != TERSE:
-        return Weighed(candidates=(), threshold=0.0, silence=silence)
+    needless = why_needless(text)
+    if needless not in (None, Needless.TERSE):
+        return Weighed(candidates=(), threshold=0.0, silence=needless.value, needless=needless)
     # The fitted gate gives surroundings no weight: they are searched only if every figure is returned or logged.
     around = prompt.situation.around if explain_all or requirement.judged or requirement.gate.weights.get("around") else ""
     signals = index.signals(essence(text), around=around, project=prompt.project)
     if not len(signals.columns):
         return Weighed(candidates=(), threshold=0.0, silence=_empty(signals.problems))
-    number = index.project_number(prompt.project) if prompt.project else None
-    scores, inherited = _scored(signals, number, now)
+    number = index.project_number(prompt.project) if prompt.project or prompt.project_only else None
+    holding = search.holding(index, signals.columns, project=number, branch=prompt.branch, session=prompt.session)
+    scores, inherited = _scored(signals, number, holding, now)
     if not (scores > -np.inf).any():
         return Weighed(candidates=(), threshold=0.0, silence="nothing in the vault that may be said")
     searched = _Search(
@@ -354,20 +363,23 @@ def weigh(
             searched,
             search.threshold(signals.space, len(signals.columns)) if requirement.threshold is None else requirement.threshold,
         )
-    return replace(weighed, chosen=0, silence=silence, question=None) if silence else weighed
+    return replace(weighed, chosen=0, silence=needless.value, needless=needless, question=None) if needless else weighed
 
 
-def _scored(signals: Signals, project: int | None, now: float) -> tuple[search.Scores, search.Mask]:
-    """Return each eligible note's score, and a mask of notes that inherited their score from a note they replace."""
+def _scored(signals: Signals, project: int | None, holding: search.Mask, now: float) -> tuple[search.Scores, search.Mask]:
+    """Return each eligible note's score, and a mask of notes that inherited their score from a note they replace.
+
+    Notes outside ``holding`` are not eligible: they would take the places of those that may be shown.
+    """
     columns = signals.columns
     scores = search.for_a_prompt(signals)
     if project is not None:
         scores = scores - search.handicap(columns, project)
     mask = search.found(columns, now)
-    pairs = search.succession(columns)
+    pairs = search.in_force(columns, search.succession(columns), now, holding)
     own = np.where(mask, scores, -np.inf)
     scores = search.settled(own, pairs[mask[pairs].all(axis=1)])
-    return np.where(search.spoken(columns, now), scores, -np.inf), scores > own
+    return np.where(search.spoken(columns, now, holding) & holding, scores, -np.inf), scores > own
 
 
 def _by_score(searched: _Search, threshold: float) -> Weighed:
@@ -376,8 +388,8 @@ def _by_score(searched: _Search, threshold: float) -> Weighed:
     if not explain_all:
         scores = np.where(scores >= threshold - _NEAR, scores, -np.inf)
     enough = (CANDIDATES if explain_all else limit) + min(len(searched.shown), _SEEN) + _SPARE
-    candidates = tuple(hit for hit in searched.hits(scores, enough) if searched.admits(hit.note))
-    fresh = tuple(hit for hit in candidates if name(hit.note) not in searched.shown)[: CANDIDATES if explain_all else limit]
+    candidates = searched.hits(scores, enough)
+    fresh = tuple(hit for hit in candidates if hit.note.name not in searched.shown)[: CANDIDATES if explain_all else limit]
     chosen = sum(hit.score >= threshold for hit in fresh[:limit])
     silence = ""
     if not chosen and candidates and candidates[0].score >= threshold:
@@ -421,8 +433,8 @@ def _by_gate(searched: _Search, requirement: Requirement, tallies: Mapping[str, 
     by_row = np.full(len(searched.signals.columns), -np.inf)
     by_row[estimates.rows[wanted]] = probabilities[wanted]
     found = searched.hits(by_row, len(wanted)) if wanted else ()
-    placed = {name(candidates[place].note): place for place in wanted}
-    places = [placed[name(hit.note)] for hit in found]
+    placed = {candidates[place].note.name: place for place in wanted}
+    places = [placed[hit.note.name] for hit in found]
     silence = ""
     if not sure and (np.delete(probabilities, order) >= requirement.probability).any():
         silence = "already shown in this session"
@@ -456,16 +468,16 @@ def _estimates(searched: _Search, fitted: Gate, tallies: Mapping[str, Tally]) ->
     names: dict[str, int] = {}
     for row in rows.tolist():
         note = notes.get(int(columns.notes["number"][row]))
-        if note is not None and searched.admits(note):
-            names.setdefault(name(note), row)
+        if note is not None:
+            names.setdefault(note.name, row)
     rows = np.array(list(names.values())[: CANDIDATES + seen], np.intp)
     candidates = _candidates(searched, rows, notes, near)
     terms = len(lexical.terms(essence(prompt.text)))
     figures = gate.figures(prompt.text, terms, prompt.situation.position, candidates)
-    habits = [habit(tally) if (tally := tallies.get(name(each.note))) else 0.0 for each in candidates]
+    habits = [habit(tally) if (tally := tallies.get(each.note.name)) else 0.0 for each in candidates]
     habits = [one + _DRIFTED * (each.note.drifted is not None) for one, each in zip(habits, candidates, strict=True)]
     probabilities = fitted.probabilities(figures, habits)
-    fresh = [place for place, each in enumerate(candidates) if name(each.note) not in searched.shown]
+    fresh = [place for place, each in enumerate(candidates) if each.note.name not in searched.shown]
     return _Estimates(
         candidates=candidates,
         rows=rows,
@@ -525,20 +537,17 @@ def bounded(text: str) -> str:
     return text if len(text) <= _HEAD_LENGTH + _TAIL_LENGTH else f"{text[:_HEAD_LENGTH]}\n{text[-_TAIL_LENGTH:]}"
 
 
-def needless(text: str) -> str:
-    """Return why this prompt needs no recall; empty if it does."""
+def why_needless(text: str) -> Needless | None:
+    """Return why this prompt, `bounded`, needs no recall; ``None`` if it does."""
     bare = text.strip()
     if not bare:
-        return "an empty prompt"
+        return Needless.EMPTY
     if _COMMAND.match(bare):
-        return "a slash command"
-    terms = lexical.terms(bare)
-    telling = [term for term in terms if term not in _FILLERS]
+        return Needless.COMMAND
+    telling = [term for term in lexical.terms(bare) if term not in _FILLERS]
     if not telling:
-        return "a confirmation"
-    if len(telling) < _TELLING_WORDS:
-        return TERSE
-    return ""
+        return Needless.CONFIRMATION
+    return Needless.TERSE if len(telling) < _TELLING_WORDS else None
 
 
 def _empty(problems: tuple[Problem, ...]) -> str:

@@ -116,6 +116,8 @@ def copy_path(version: NoteVersion) -> str:
 
 Json = dict[str, Any]
 
+MOST_TITLES = 64
+"""Of a forgotten note."""
 _MOST_TEXT = 6 * 1024 * 1024
 _MOST_NAME = 4_096
 _MOST_MACHINES = 256
@@ -226,7 +228,7 @@ def _note(found: Mapping[str, Any]) -> NoteRow:
     key, path = _name(found.get("key")), note_path(found.get("path"))
     digest, text = _text(found.get("digest"), 64), _text(found.get("text"), _MOST_TEXT)
     titles = found.get("titles")
-    if bool(gone) == bool(digest) or (gone and text) or not isinstance(titles, list) or len(titles) > 64:
+    if bool(gone) == bool(digest) or (gone and text) or not isinstance(titles, list) or len(titles) > MOST_TITLES:
         raise Malformed("a note that is neither there nor gone")
     if not gone and hashlib.sha256(text.encode()).hexdigest() != digest:
         raise Malformed("a note that is not what it says")

@@ -13,6 +13,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -255,8 +256,8 @@ def pack(rows: Iterable[Row], *, key: SyncKey, machine: str, number: int) -> byt
     return head + b" " + key.signature(head, body).encode() + b"\n" + body
 
 
-def unpack(content: bytes, *, key: SyncKey, machine: str, number: int) -> list[Row]:
-    """Return the rows of a segment. Raises `NotWhole`."""
+def unpack(content: bytes, *, key: SyncKey, machine: str, number: int) -> tuple[list[Row], int]:
+    """Return the rows of a segment, and how many more are malformed, which must not stop all others. Raises `NotWhole`."""
     import hmac
 
     first, newline, body = content.partition(b"\n")
@@ -265,9 +266,14 @@ def unpack(content: bytes, *, key: SyncKey, machine: str, number: int) -> list[R
     if not newline or named != head or not hmac.compare_digest(signature, key.signature(head, body).encode()):
         raise NotWhole
     try:
-        return [parsed(line) for line in _unpacked(key.opened(body)).splitlines()]
-    except (NotDecrypted, Malformed) as error:
+        lines = _unpacked(key.opened(body)).splitlines()
+    except NotDecrypted as error:
         raise NotWhole from error
+    rows: list[Row] = []
+    for line in lines:
+        with suppress(Malformed):
+            rows.append(parsed(line))
+    return rows, len(lines) - len(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,8 +316,8 @@ class SharedFolder:
             raise NotWhole
         return found
 
-    def rows(self, machine: str, number: int, key: SyncKey) -> list[Row]:
-        """Return the rows of a segment. Raises `NotWhole`."""
+    def rows(self, machine: str, number: int, key: SyncKey) -> tuple[list[Row], int]:
+        """Return the rows of a segment, and how many more are malformed. Raises `NotWhole`."""
         return unpack(self.content(machine, number), key=key, machine=machine, number=number)
 
     def put(self, machine: str, number: int, content: bytes) -> None:

@@ -1,21 +1,19 @@
 """What this machine knows of its exchange with the others, in ``sync.sqlite``."""
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from kite_memory.errors import StateDamaged, StateNotWritten
-from kite_memory.sync.rows import NoteVersion
-from kite_memory.sync.segments import SyncKey
+from kite_memory.sync.rows import NO_PATH, PATH_KEY, NoteVersion, without_forgotten
+from kite_memory.sync.segments import SyncKey, pack, unpack
 from kite_memory.system import sqlite
-from kite_memory.system.private_files import make_folder, make_private_file
+from kite_memory.system.private_files import replace_file
 
-NAME = "sync.sqlite"
+NAME, NAMES = "sync.sqlite", "sync.names"
 
 _VERSION_1 = (
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -65,12 +63,15 @@ class PendingSegments:
         self._state = state
 
     def next_number(self) -> int:
-        return self._state.number("next") or 1
+        return int(self._state.setting("next") or 1)
 
     def add(self, number: int, content: bytes) -> None:
         """Keep a segment until it is in the folder."""
         self._state.set("next", str(number + 1))
         self._state.run("INSERT INTO pending VALUES (?, ?)", number, content)
+
+    def replace(self, number: int, content: bytes) -> None:
+        self._state.run("UPDATE pending SET content = ? WHERE number = ?", content, number)
 
     def all(self) -> list[tuple[int, bytes]]:
         return self._state.run("SELECT number, content FROM pending ORDER BY number")
@@ -79,27 +80,59 @@ class PendingSegments:
         self._state.run("DELETE FROM pending WHERE number = ?", number)
 
 
+class ExchangedRows:
+    """What was sent to the others, or received from them, about the use of notes and about forgotten events."""
+
+    def __init__(self, state: "SyncState") -> None:
+        self._state = state
+
+    def uptake(self) -> Mapping[str, tuple[int, int, int]]:
+        return {note: (shown, used, ignored) for note, shown, used, ignored in self._state.run("SELECT * FROM uptake")}
+
+    def record_uptake(self, note: str, shown: int, used: int, ignored: int) -> None:
+        self._state.run("INSERT OR REPLACE INTO uptake VALUES (?, ?, ?, ?)", note, shown, used, ignored)
+
+    def is_forgotten(self, event: str, *, blank: bool) -> bool:
+        return bool(self._state.run("SELECT 1 FROM forgotten WHERE event = ? AND blank >= ?", event, blank))
+
+    def record_forgotten(self, event: str, *, blank: bool) -> None:
+        self._state.run(
+            "INSERT INTO forgotten VALUES (?, ?) ON CONFLICT (event) DO UPDATE SET blank = MAX(blank, excluded.blank)", event, blank
+        )
+
+
 class SyncState:
     """This machine's sync position and settings. For one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        make_folder(path.parent)
-        make_private_file(path)
-        try:
-            self._database = sqlite.open_store(path, MIGRATIONS, named=str(path), synchronous="FULL")
-        except sqlite3.DatabaseError as error:
-            if sqlite.is_whole(error):
-                raise self._not_written(error) from error
-            hint = "move it away and sync again: what the folder holds is read anew, and nothing is doubled"
-            raise StateDamaged(f"{path} cannot be read: {error}", hint=hint) from error
+        repair = "move it away and sync again: what the folder holds is read anew, and nothing is doubled"
+        self._database = sqlite.open_private(path, MIGRATIONS, named=str(path), repair=repair, synchronous="FULL")
         self.pending = PendingSegments(self)
+        self.exchanged = ExchangedRows(self)
 
     def close(self) -> None:
         self._database.close()
 
-    def _not_written(self, error: sqlite3.DatabaseError) -> StateNotWritten:
-        return sqlite.not_written(error, self.path, named=str(self.path))
+    def erase(self, *, lines: frozenset[str], notes: frozenset[str]) -> bool:
+        """Erase these lines and notes from what is kept, and from what is not in the folder yet.
+
+        Then do what `sqlite.rewrite` does.
+        """
+        key, gone = self.key, notes | self.gone()
+        with self.changing():
+            for number, content in self.pending.all():
+                if key is None:
+                    break
+                rows, _ = unpack(content, key=key, machine=self.machine, number=number)
+                kept = [row for each in rows if (row := without_forgotten(each, lines=lines, notes=gone)) is not None]
+                if kept != rows:
+                    self.pending.replace(number, pack(kept, key=key, machine=self.machine, number=number))
+            for held in map(self.note, notes):
+                if held is not None and not held.version.key.startswith(PATH_KEY):
+                    self.keep(replace(held, version=replace(held.version, path=NO_PATH), here=""))
+        with sqlite.raising_not_written(self.path, named=str(self.path)):
+            return sqlite.rewrite(self._database)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -107,11 +140,8 @@ class SyncState:
         if self._database.in_transaction:
             yield
             return
-        try:
-            with sqlite.transaction(self._database):
-                yield
-        except sqlite3.OperationalError as error:
-            raise self._not_written(error) from error
+        with sqlite.raising_not_written(self.path, named=str(self.path)), sqlite.transaction(self._database):
+            yield
 
     @contextmanager
     def trying(self) -> Iterator[None]:
@@ -132,9 +162,6 @@ class SyncState:
     def set(self, name: str, value: str) -> None:
         self.run("INSERT OR REPLACE INTO settings VALUES (?, ?)", name, value)
 
-    def number(self, name: str) -> int:
-        return int(self.setting(name) or 0)
-
     @property
     def machine(self) -> str:
         return self.setting("machine")
@@ -154,6 +181,16 @@ class SyncState:
             for table in ("positions", "pending", "uptake", "forgotten"):
                 self.run(f"DELETE FROM {table}")  # noqa: S608 - ours
             self.run("UPDATE notes SET sent = 0")
+
+    def names(self) -> frozenset[str]:
+        """Return the names under which this machine has sent anything, in this state or one that was replaced or lost."""
+        kept = self.path.with_name(NAMES)
+        return frozenset(kept.read_text().split() if kept.exists() else ())
+
+    def keep_name(self) -> None:
+        """Keep this machine's name in a file of its own, so that it is known after this state is lost."""
+        if self.machine not in (known := self.names()):
+            replace_file(self.path.with_name(NAMES), "\n".join(sorted({*known, self.machine})).encode())
 
     def notes(self) -> dict[str, HeldNote]:
         return {held.version.key: held for held in map(_held, self.run("SELECT here, size, mtime_ns, sent, version FROM notes"))}
@@ -192,20 +229,6 @@ class SyncState:
     def reread(self) -> None:
         """Read everything that the others have sent again."""
         self.run("DELETE FROM positions")
-
-    def sent_uptake(self) -> Mapping[str, tuple[int, int, int]]:
-        return {note: (shown, used, ignored) for note, shown, used, ignored in self.run("SELECT * FROM uptake")}
-
-    def tell_uptake(self, note: str, shown: int, used: int, ignored: int) -> None:
-        self.run("INSERT OR REPLACE INTO uptake VALUES (?, ?, ?, ?)", note, shown, used, ignored)
-
-    def knows_forgotten(self, event: str, *, blank: bool) -> bool:
-        return bool(self.run("SELECT 1 FROM forgotten WHERE event = ? AND blank >= ?", event, blank))
-
-    def hear_forgotten(self, event: str, *, blank: bool) -> None:
-        self.run(
-            "INSERT INTO forgotten VALUES (?, ?) ON CONFLICT (event) DO UPDATE SET blank = MAX(blank, excluded.blank)", event, blank
-        )
 
 
 def _held(row: tuple[Any, ...]) -> HeldNote:

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Event, RLock
 from typing import Any
 
-from kite_memory.errors import StateNewer, StateNotWritten
-from kite_memory.system.private_files import replace_file
+from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
+from kite_memory.system.private_files import make_folder, make_private_file, replace_file, stamp_of
 
 _NAME = "seals.json"
 _VERSION = 1
@@ -101,12 +101,6 @@ def _sealed(path: Path, known: list[Any] | None) -> list[Any] | None:
     return [*before, digest] if stamp_of(path) == before else None
 
 
-def stamp_of(path: Path) -> tuple[int, int]:
-    """Return size and time of a file, which change when it is written to."""
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
-
-
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -165,6 +159,77 @@ def open_store(
         connection.close()
         raise
     return connection
+
+
+def make_store_file(path: Path, *, named: str) -> None:
+    """Create an empty file for a database, for its owner alone, if it is missing. Raises `StateNotWritten`."""
+    try:
+        make_folder(path.parent)
+        if not path.exists():
+            make_private_file(path)
+    except FileNotFoundError:
+        raise  # no owner could make a folder there; the command line prints what to check
+    except OSError as error:
+        hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
+        raise StateNotWritten(f"{named} may not be opened or written: {error.strerror}", hint=hint) from error
+
+
+def open_private(path: Path, migrations: Migrations, *, named: str, repair: str, synchronous: str = "NORMAL") -> sqlite3.Connection:
+    """Open a private file with `open_store`, creating it if it is missing.
+
+    Raises `StateNewer`, `StateDamaged` with the hint ``repair``, and `StateNotWritten` if the file seems intact but cannot be
+    opened or written.
+    """
+    make_store_file(path, named=named)
+    try:
+        return open_store(path, migrations, named=named, synchronous=synchronous)
+    except sqlite3.DatabaseError as error:
+        if is_whole(error):
+            raise not_written(error, path, named=named) from error
+        raise StateDamaged(f"{named} cannot be read: {error}", hint=repair) from error
+
+
+@contextmanager
+def raising_not_written(path: Path, *, named: str) -> Iterator[None]:
+    """Raise `StateNotWritten` for an operational error of SQLite."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise not_written(error, path, named=named) from error
+
+
+class SharedConnection:
+    """A connection for several threads, one at a time. Raises `StateNotWritten` for operational errors."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, named: str) -> None:
+        self.writer = connection
+        self._lock = RLock()
+        self._path = path
+        self._named = named
+
+    def close(self) -> None:
+        with self._lock:
+            self.writer.close()
+
+    @contextmanager
+    def locked(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, raising_not_written(self._path, named=self._named):
+            yield self.writer
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Commit what is written on exit, or nothing."""
+        with self.locked(), transaction(self.writer):
+            yield self.writer
+
+    def all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self.locked() as database:
+            return database.execute(query, values).fetchall()
+
+    def one(self, query: str, values: Sequence[object] = ()) -> tuple[Any, ...] | None:
+        with self.locked() as database:
+            row: tuple[Any, ...] | None = database.execute(query, values).fetchone()
+        return row
 
 
 def migrate(connection: sqlite3.Connection, migrations: Migrations, *, named: str) -> None:

@@ -77,7 +77,8 @@ awk basename cat cd column cut date diff dirname du echo egrep env export expr f
 ls md5 md5sum more nl paste pgrep printf ps pwd readlink realpath rg seq set sha256sum shasum sleep sort stat tail tee test
 time tr tree true type uname uniq wc which xargs yes yq
 """
-_LOOKERS = frozenset(_LOOKING.split())
+LOOKERS = frozenset(_LOOKING.split())
+"""Programs that only read, change folder or format output."""
 _DEPTHS = (
     dict.fromkeys(_ONE_WORD_WHATEVER_IT_IS.split(), 1) | dict.fromkeys(_TWO_WORDS.split(), 2) | dict.fromkeys(_NO_WORD.split(), 0)
 )
@@ -145,7 +146,7 @@ def simple_commands(command: str) -> Iterator[SimpleCommand]:
 
 def purposes(command: str) -> frozenset[str]:
     """Return the purposes of a line's programs, without those that only read, change folder or format output."""
-    return frozenset(each.purpose for each in invocations(command) if each.program not in _LOOKERS)
+    return frozenset(each.purpose for each in invocations(command) if each.program not in LOOKERS)
 
 
 def acting(command: str) -> list[str]:
@@ -159,7 +160,7 @@ def acting(command: str) -> list[str]:
 def _only_looks(words: list[str]) -> bool:
     programs = {each.program for each in _invoked(words)}
     runs_more = any("$(" in word or "`" in word for word in words)
-    return bool(programs) and not runs_more and programs <= (_LOOKERS | {"sed"}) - {"find", "xargs"}
+    return bool(programs) and not runs_more and programs <= (LOOKERS | {"sed"}) - {"find", "xargs"}
 
 
 Ending = Literal["reported", "shown", "hidden"]
@@ -188,7 +189,7 @@ def ending(command: str) -> Ending:
         passed_on = not through or (passed_on and not _PASSES_ON.isdisjoint(after or ()))
         went_on = went_on or (after is not None and operator in goes_on)
         after = programs
-        if _LOOKERS.issuperset(programs):
+        if LOOKERS.issuperset(programs):
             continue
         if not passed_on:
             return "hidden"

@@ -9,20 +9,19 @@ import math
 import sqlite3
 import zlib
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from kite_memory.model.event import PLANNING, Event, EventType, Status, Where
+from kite_memory.model.hit import SMALL_COLLECTION
 from kite_memory.text.display import clip_line
 from kite_memory.text.stems import stems
+from kite_memory.timeline.progress import changed_files
 from kite_memory.timeline.runs import Run, bare, commits, runs
-from kite_memory.timeline.standing import changed_files
-
-Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""Runs a query with its values and returns all rows."""
+from kite_memory.timeline.schema import Rows, rows_of
 
 _CALLS = 400
 """Most events read per prompt; of more, the last ones, which show how it ended."""
@@ -181,8 +180,6 @@ _TERMS = 64
 _POSTINGS = 60_000
 """Only the rarest words of a query are looked up, within these limits of terms and postings: common words do not distinguish cards.
 """
-SMALL = 100
-"""Below this number of cards a word's rarity is unreliable; it is estimated between that of the project and that of this many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,9 +230,7 @@ def queue_card_rebuild(database: sqlite3.Connection, session: int) -> None:
 def rebuild_cards(database: sqlite3.Connection, now: datetime, limit: int = _SESSIONS_AT_ONCE) -> int:
     """Make the cards of some waiting sessions, those with the newest events first. Return the number of sessions handled."""
 
-    def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        return database.execute(query, values).fetchall()
-
+    rows = rows_of(database)
     long_ago, quiet = (now - _OVER).isoformat(timespec="milliseconds"), (now - _QUIET).timestamp()
     waiting = rows(
         "SELECT s.key, s.project FROM card_waiting AS w CROSS JOIN sessions AS s ON s.key = w.session"
@@ -403,7 +398,7 @@ def _weights(average: int) -> "Floats":
 
 def rarity(held: float, size: int) -> float:
     """Return the weight of a word that ``held`` of a project's ``size`` cards hold."""
-    of = max(size, SMALL)
+    of = max(size, SMALL_COLLECTION)
     expected = held * math.sqrt(of / max(1, size))
     return math.log(1 + (of - expected + 0.5) / (expected + 0.5))
 

@@ -13,14 +13,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import neg
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from kite_memory.model.hit import FOREIGN_PROJECT, FULL_TERMS, MEANING_WEIGHT, SMALL_COLLECTION, WORDS_STEEPNESS
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line
 from kite_memory.timeline import cards
-from kite_memory.timeline.cards import SMALL, CardTurn, Match, highest, prompt_outcome, turn_of, turns
+from kite_memory.timeline.cards import CardTurn, Match, highest, prompt_outcome, turn_of, turns
 from kite_memory.timeline.fixes import fix_of
-from kite_memory.timeline.schema import BUNDLED
+from kite_memory.timeline.schema import BUNDLED, Rows, next_of_backlog, rows_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     Vectors = npt.NDArray[np.float32]
     Floats = npt.NDArray[np.float64]
 
-Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
 _BACKLOG = 5_000
 """Events of an earlier schema handled in one commit, which takes some milliseconds."""
@@ -68,15 +68,8 @@ class ConversationEmbedder:
 
 def find_backlog(database: sqlite3.Connection) -> None:
     """Add rows for some of the bundles of an earlier schema, newest first."""
-    row = database.execute("SELECT below FROM unbundled").fetchone()
-    if row is None:
-        return
-    down_to = max(0, row[0] - _BACKLOG)
-    database.execute(f"INSERT OR IGNORE INTO bundles (event) {BUNDLED} AND seq >= ? AND seq < ?", (down_to, row[0]))
-    if down_to:
-        database.execute("UPDATE unbundled SET below = ?", (down_to,))
-    else:
-        database.execute("DELETE FROM unbundled")
+    if between := next_of_backlog(database, "unbundled", _BACKLOG):
+        database.execute(f"INSERT OR IGNORE INTO bundles (event) {BUNDLED} AND seq >= ? AND seq < ?", between)
 
 
 def set_embedding_space(database: sqlite3.Connection, space: str) -> None:
@@ -150,9 +143,7 @@ def save_vectors(database: sqlite3.Connection, texts: dict[int, str], vectors: "
     """Store the vectors of bundles whose text is unchanged, drop bundles with an empty text, and return how many were handled."""
     import numpy as np  # imported late: the daemon has loaded it anyway, and readers of events need not wait for it
 
-    def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        return database.execute(query, values).fetchall()
-
+    rows = rows_of(database)
     packed = np.rint(vectors * _SCALE).astype(np.int8)
     same = [(place, event) for place, (event, text) in enumerate(texts.items()) if text_of(rows, event) == text]
     kept = [(packed[place].tobytes(), _day(now), event) for place, event in same if texts[event]]
@@ -258,11 +249,6 @@ def _day(now: datetime) -> str:
     return now.date().isoformat()
 
 
-_MEANING, _WORDS = 0.65, 0.35
-_STEEPNESS = 2.0
-_FULL_TERMS = 8
-_FOREIGN = 0.10
-"""The same as for notes, so that the scores of both are on one scale."""
 _AS_NEAR = 80
 _FAINT = 0.2
 """A card that shares no word with the query and has a lower cosine than this is not a candidate."""
@@ -369,9 +355,9 @@ def rank(rows: Rows, query: CardQuery, near: Nearness | None = None) -> list[Ran
         where = sessions[match.session]
         if _is_wanted(where, query):
             meaning = max(0.0, meant.get(match.prompt, 0.0))
-            score = _MEANING * meaning + _WORDS * words_score(match.bm25, size=match.size, terms=terms)
+            score = MEANING_WEIGHT * meaning + (1 - MEANING_WEIGHT) * words_score(match.bm25, size=match.size, terms=terms)
             if query.project and where.project not in ("", query.project):
-                score -= _FOREIGN
+                score -= FOREIGN_PROJECT
             score = round(max(0.0, min(1.0, score)), 4)
             if score >= query.least:
                 ranked.append(Ranked(match=match, score=score, meaning=meaning, covered=match.covered))
@@ -396,8 +382,8 @@ def _is_wanted(where: "_Session", query: CardQuery) -> bool:
 
 def words_score(bm25: float, *, size: int, terms: int) -> float:
     """Return the word score from 0 to 1, computed like `recall.search.words_score`."""
-    fair = bm25 * min(1.0, _FULL_TERMS / max(1, terms))
-    return 1 - math.exp(-fair / (_STEEPNESS * math.log(1 + max(size, SMALL))))
+    fair = bm25 * min(1.0, FULL_TERMS / max(1, terms))
+    return 1 - math.exp(-fair / (WORDS_STEEPNESS * math.log(1 + max(size, SMALL_COLLECTION))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -582,9 +568,7 @@ def opening_threshold(rows: Rows, project: str) -> float | None:
 def refresh_opening_thresholds(database: sqlite3.Connection) -> None:
     """Compute the thresholds again of projects whose number of cards changed enough since the last time."""
 
-    def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        return database.execute(query, values).fetchall()
-
+    rows = rows_of(database)
     grown = "SELECT key, name, cards FROM card_projects WHERE cards > ? * bar_of OR bar_of > ? * cards LIMIT ?"
     for key, name, count in rows(grown, (_GROWN, _GROWN, _BARS_AT_ONCE)):
         database.execute("UPDATE card_projects SET bar = ?, bar_of = ? WHERE key = ?", (opening_threshold(rows, name), count, key))

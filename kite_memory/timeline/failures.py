@@ -9,8 +9,7 @@ from kite_memory.model.event import Event, EventType
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line, clip_middle, outline
 from kite_memory.text.error_signature import Report, first_failure, is_content, reported, signatures
-from kite_memory.timeline.runs import Commit, Run, bare, failing_part, kinds_in, makes_up, only_looks, open_failures, purposes_of
-from kite_memory.timeline.standing import (
+from kite_memory.timeline.progress import (
     FILES_CITED,
     PATH_PARTS,
     SUBJECT,
@@ -23,9 +22,9 @@ from kite_memory.timeline.standing import (
     is_code,
     last_changes,
     names,
-    reference,
     typed,
 )
+from kite_memory.timeline.runs import Commit, Run, bare, failing_part, kinds_in, makes_up, only_looks, open_failures, purposes_of
 from kite_memory.timeline.summaries import TOOLS
 
 _HOOK_FAILED = lazy_regex(
@@ -165,7 +164,7 @@ def _with_cause(line: BriefLine, message: Event, cause: str) -> BriefLine:
     if _QUOTES_THE_AGENT in line.text:
         return line
     text, *longer = (f'{each}{_QUOTES_THE_AGENT}{cause}"' for each in (line.text, *line.longer))
-    evidence = tuple(dict.fromkeys((*line.evidence, reference(message))))
+    evidence = tuple(dict.fromkeys((*line.evidence, message.reference)))
     return replace(line, text=text, evidence=evidence, longer=tuple(longer))
 
 
@@ -286,7 +285,7 @@ def _failed_line(run: Run, done: Sequence[Run], events: Sequence[Event], since: 
     explained = _explained(run, events) if run.is_check else None
     verdict = f'{_QUOTES_THE_AGENT}{clip_line(explained[1], _VERDICT)}"' if explained else ""
     events_cited = (run.event, *((later.event,) if later else ()), *((explained[0],) if explained else ()))
-    evidence = (*map(reference, events_cited), *(file.evidence for file in since[:1]))
+    evidence = (*(event.reference for event in events_cited), *(file.evidence for file in since[:1]))
     text, *more = (f"`{typed(run.command)}` failed{each}{partly}{unverified}{verdict}" for each in (short, *longer))
     return BriefLine(part=BriefPart.FAILED, text=text, evidence=tuple(dict.fromkeys(evidence)), longer=tuple(more))
 

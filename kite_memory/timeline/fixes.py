@@ -1,20 +1,16 @@
 """Failures by their signature, and what fixed the last failure like a given one."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.hit import Fix
 from kite_memory.text.error_signature import signatures
 from kite_memory.text.shell import purposes
 from kite_memory.timeline.runs import PREPARES, needed, purposes_of, reaches, tests_went_well, went_well
-from kite_memory.timeline.schema import TimelineDatabase
-
-Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""Runs a query with its values and returns all rows."""
+from kite_memory.timeline.schema import Rows, TimelineDatabase, next_of_backlog
 
 _FAILING = (EventType.TOOL_RESULT, EventType.TEST_RESULT)
 _EVENT = (
@@ -55,16 +51,9 @@ def sign(database: sqlite3.Connection, events: Sequence[Event], *, amended: bool
 
 def sign_backlog(database: sqlite3.Connection) -> None:
     """Store signatures for some events of an earlier schema, newest first."""
-    row = database.execute("SELECT below FROM unsigned").fetchone()
-    if row is None:
-        return
-    down_to = max(0, row[0] - _BACKLOG)
-    for seq, text, parent, type in database.execute(_EARLIER, (down_to, row[0])).fetchall():
-        _raise(database, seq, text, parent if type == "test_result" else "")
-    if down_to:
-        database.execute("UPDATE unsigned SET below = ?", (down_to,))
-    else:
-        database.execute("DELETE FROM unsigned")
+    if between := next_of_backlog(database, "unsigned", _BACKLOG):
+        for seq, text, parent, type in database.execute(_EARLIER, between).fetchall():
+            _raise(database, seq, text, parent if type == "test_result" else "")
 
 
 def _raise(database: sqlite3.Connection, event: int, text: str, parent: str) -> None:
@@ -85,22 +74,13 @@ def _raise(database: sqlite3.Connection, event: int, text: str, parent: str) -> 
 
 def fix_of(rows: Rows, event: int) -> Fix | None:
     """Return how this failure went away in its session, if it did so soon after."""
-    for session, ordinal, at, command, call, provider, name in rows(
+    for row in rows(
         "SELECT e.session, e.ordinal, e.at, e.command, e.call, s.provider, s.id"
         " FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.seq = ?",
         (event,),
     ):
-        failure = _Failure(
-            signature="",
-            session=session,
-            ordinal=ordinal,
-            at=datetime.fromisoformat(at),
-            command=command,
-            call=call,
-            provider=provider,
-            session_id=name,
-        )
-        return _after(rows, failure, command or _command_of(rows, failure))
+        failure = _failure("", *row)
+        return _after(rows, failure, failure.command or _command_of(rows, failure))
     return None
 
 
@@ -131,22 +111,23 @@ def _failures(rows: Rows, project: str, session: str, signatures: Sequence[str])
     """Return occurrences of the signatures in the project's other sessions, newest first."""
     found: list[tuple[int, _Failure]] = []
     for signature in signatures:
-        for seq, key, ordinal, at, command, call, provider, name in rows(
-            _OCCURRED, (project, session, _SESSIONS, signature, _OCCURRENCES)
-        ):
-            failure = _Failure(
-                signature=signature,
-                session=key,
-                ordinal=ordinal,
-                at=datetime.fromisoformat(at),
-                command=command,
-                call=call,
-                provider=provider,
-                session_id=name,
-            )
-            found.append((seq, failure))
+        occurred = rows(_OCCURRED, (project, session, _SESSIONS, signature, _OCCURRENCES))
+        found += ((seq, _failure(signature, *row)) for seq, *row in occurred)
     found.sort(key=lambda pair: -pair[0])
     return (failure for _, failure in found)
+
+
+def _failure(signature: str, session: int, ordinal: int, at: str, command: str, call: str, provider: str, name: str) -> _Failure:
+    return _Failure(
+        signature=signature,
+        session=session,
+        ordinal=ordinal,
+        at=datetime.fromisoformat(at),
+        command=command,
+        call=call,
+        provider=provider,
+        session_id=name,
+    )
 
 
 def _command_of(rows: Rows, failure: _Failure) -> str:

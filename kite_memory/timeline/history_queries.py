@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from kite_memory.model.event import Event, EventType, Session, evidence_reference, opens_turn
+from kite_memory.model.event import Event, EventType, Session, opens_turn
 from kite_memory.model.hit import Fix
 from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import normal, signatures
 from kite_memory.text.shell import invocations
+from kite_memory.timeline.progress import is_change
 from kite_memory.timeline.runs import Commit, Outcome, bare, commits, runs
 from kite_memory.timeline.search import EventQuery
-from kite_memory.timeline.standing import is_change
 from kite_memory.timeline.store import Timeline
 
 _LOOKED_AT = 200
@@ -98,7 +98,7 @@ def _use(timeline: Timeline, what: str, events: Sequence[Event]) -> ToolUse:
         times=len(events),
         at=last.at,
         outcome=ended.outcome if ended is not None else "unknown",
-        evidence=_reference(last),
+        evidence=last.reference,
         failure=clip_line(ended.failure, _SAID) if ended is not None and failed else "",
         fix=timeline.fixes.fix_of(ended.event) if ended is not None and failed else None,
     )
@@ -152,7 +152,7 @@ def _met(timeline: Timeline, its: Sequence[tuple[str, Event]]) -> FailureMatch:
         times=len({(event.session, event.call or event.id) for _, event in its}),
         at=last.at,
         command=clip_line(bare(command), _SAID),
-        evidence=_reference(last),
+        evidence=last.reference,
         fix=fix,
     )
 
@@ -185,7 +185,7 @@ def _change(timeline: Timeline, session: Session, prompt: Event | None, events: 
         times=len(events),
         at=last.at,
         prompt=clip_line(prompt.text, _SAID) if prompt is not None else "",
-        evidence=_reference(prompt or last),
+        evidence=(prompt or last).reference,
         commit=next(iter(commits(after)), None),
     )
 
@@ -209,8 +209,4 @@ def became(timeline: Timeline, event: Event) -> Iterator[str]:
         if later:
             last = max(later, key=lambda each: each.at)
             times = "once" if len(later) == 1 else f"{len(later)} times"
-            yield f"changed {times} since, last {last.at:%Y-%m-%d %H:%M} [{_reference(last)}]"
-
-
-def _reference(event: Event) -> str:
-    return evidence_reference(event.provider, event.session, event.id)
+            yield f"changed {times} since, last {last.at:%Y-%m-%d %H:%M} [{last.reference}]"

@@ -11,16 +11,11 @@ from typing import Literal
 from kite_memory.model.event import Event, EventType
 from kite_memory.text import lazy_regex
 from kite_memory.text.error_signature import first_failure, signatures
-from kite_memory.text.shell import Ending, Invocation, ending, invocations
+from kite_memory.text.shell import LOOKERS, Ending, Invocation, ending, invocations
 
 Outcome = Literal["ok", "failed", "unknown"]
 
-_LOOK = """
-awk basename cat cd cmp column cut date diff dirname du echo egrep env export expr false fgrep file find fold grep head id jq kill
-less ls md5 md5sum more nl paste pgrep pkill printf ps pwd readlink realpath rg sed seq set sha256sum shasum sleep sort stat tail
-tee test time touch tr tree true type uname uniq wc which xargs yes yq
-"""
-LOOKS = frozenset(_LOOK.split())
+LOOKS = LOOKERS | {"cmp", "kill", "pkill", "sed", "touch"}
 """Programs that only look at something, or whose exit code 1 means «no»."""
 
 _PREPARING = "add branch check-ignore diff fetch log ls-files ls-remote remote rev-parse show status"

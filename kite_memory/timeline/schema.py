@@ -2,14 +2,11 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.system import sqlite
-from kite_memory.system.private_files import make_folder, make_private_file
 
 VERSION = 10
 
@@ -356,58 +353,55 @@ MIGRATIONS = {
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the store; create it or migrate it to the current version first.
-
-    Raises `StateNewer`, `StateDamaged`, and `StateNotWritten` if the file seems intact but cannot be opened or written.
-    """
-    try:
-        make_folder(path.parent)
-        if not path.exists():
-            make_private_file(path)
-    except FileNotFoundError:
-        raise  # no owner could make a folder there; the command line prints what to check
-    except OSError as error:
-        hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
-        raise StateNotWritten(f"the timeline at {path} may not be opened or written: {error.strerror}", hint=hint) from error
-    try:
-        connection = sqlite.open_store(path, MIGRATIONS, named=f"the timeline at {path}")
-    except sqlite3.DatabaseError as error:
-        if sqlite.is_whole(error):
-            raise not_written(error, path) from error
-        raise StateDamaged(
-            f"the timeline at {path} cannot be read: {error}",
-            hint="run `kmem rebuild --timeline`: it is rebuilt from the transcripts",
-        ) from error
+    """Open the timeline's file with `sqlite.open_private`."""
+    repair = "run `kmem rebuild --timeline`: it is rebuilt from the transcripts"
+    connection = sqlite.open_private(path, MIGRATIONS, named=_named(path), repair=repair)
     connection.execute("PRAGMA mmap_size = 0")
     return connection
 
 
-def not_written(error: sqlite3.DatabaseError, path: Path) -> StateNotWritten:
-    return sqlite.not_written(error, path, named=f"the timeline at {path}")
+def _named(path: Path) -> str:
+    return f"the timeline at {path}"
 
 
-def file_of(database: sqlite3.Connection) -> Path:
-    return Path(database.execute("PRAGMA database_list").fetchone()[2])
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""Runs a query with its values and returns all rows."""
 
 
-class TimelineDatabase:
+def rows_of(connection: sqlite3.Connection) -> Rows:
+    """Return what reads inside a transaction of the write connection; readers have `TimelineDatabase.all`."""
+    return lambda query, values: connection.execute(query, values).fetchall()
+
+
+def next_of_backlog(connection: sqlite3.Connection, table: str, most: int) -> tuple[int, int] | None:
+    """Return rows ``[first, end)`` of events of an earlier schema, newest first, and take them off; ``None`` after the last.
+
+    ``table`` holds the row below which events are not handled yet.
+    """
+    row = connection.execute(f"SELECT below FROM {table}").fetchone()  # noqa: S608 - ours
+    if row is None:
+        return None
+    first = max(0, row[0] - most)
+    connection.execute(f"UPDATE {table} SET below = ?" if first else f"DELETE FROM {table} WHERE ? = 0", (first,))  # noqa: S608
+    return first, row[0]
+
+
+class TimelineDatabase(sqlite.SharedConnection):
     """The connections to the timeline's file: one that writes, under a lock, and one that all readers share.
 
     Readers never wait for the writer. Opening raises `StateDamaged` or `StateNewer`.
     """
 
     def __init__(self, path: Path) -> None:
-        self.writer = connect(path)
-        self.lock = threading.RLock()
-        """Held while the writing connection is used."""
+        super().__init__(connect(path), path, named=_named(path))
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only = ON")
         self._read_lock = threading.Lock()
 
     def close(self) -> None:
-        with self.lock, self._read_lock:
+        with self._read_lock:
             self._reader.close()
-            self.writer.close()
+        super().close()
 
     def all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self._read_lock:
@@ -417,13 +411,3 @@ class TimelineDatabase:
         with self._read_lock:
             row = self._reader.execute(query, values).fetchone()
         return None if row is None else tuple(row)
-
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Hold the lock, and commit what is written on exit, or nothing. Raises `StateNotWritten`."""
-        with self.lock:
-            try:
-                with sqlite.transaction(self.writer):
-                    yield self.writer
-            except sqlite3.OperationalError as error:
-                raise not_written(error, file_of(self.writer)) from error

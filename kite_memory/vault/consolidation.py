@@ -11,16 +11,17 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import assert_never
 
-from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus, Scope
+from kite_memory.model.note import REVIEW_SPLIT, SPOKEN_KINDS, Note, NoteKind, NoteStatus, Scope
 from kite_memory.text.display import clip
 from kite_memory.text.quoting import quoted
-from kite_memory.vault import lifecycle, links, upkeep
+from kite_memory.vault import lifecycle, links
+from kite_memory.vault.drafting import division
 from kite_memory.vault.ledger import link_key
-from kite_memory.vault.links import tame_line, titled
-from kite_memory.vault.notefile import FOLDERS, Raw, body_of, moment, render, with_addition, with_body, with_properties
-from kite_memory.vault.planning import related
-from kite_memory.vault.upkeep import MOST_WAITING, WAITING, NoteUse, has_faded
+from kite_memory.vault.links import related, tame_line, titled
+from kite_memory.vault.notefile import FOLDERS, REVIEW, Raw, body_of, moment, render, with_addition, with_body, with_properties
+from kite_memory.vault.usefulness import NoteUse, has_faded
 from kite_memory.vault.wording import entity_key, note_id, one_line, slug, text_block, words
+from kite_memory.vault.writing import MOST_WAITING, first_to_lapse, lapsed
 
 ARCHIVE_TAG, DAY_TAG = "archive", "day"
 
@@ -32,6 +33,8 @@ _SUMMARY = 600
 _ARCHIVE = 400_000
 _RARE_WORDS, _SHARED_RARE, _COMMON = 8, 3, 40
 _SAID_ALREADY = 0.7
+_WAITING = timedelta(days=30)
+"""How long a person is asked about a note."""
 _MOST_MENTIONS, _MOST_LINKS = 12, 40
 _MOST_EVIDENCE = 50
 _OPENING = 140
@@ -175,7 +178,7 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[FileRewrite, ...]:
                 FileRewrite(path=page.path, before=texts[page.path], after=_mentioning(texts[page.path], notes, ours=ours))
             )
         case Split(note=note):
-            marked = with_properties(texts[note.path], {upkeep.PROPERTY: upkeep.ASKED}) or ""
+            marked = with_properties(texts[note.path], {REVIEW: REVIEW_SPLIT}) or ""
             return _both(FileRewrite(path=note.path, before=texts[note.path], after=marked))
         case Fold(note=note, archive=archive):
             said = f"## {titled(_stem(note), note.title)}\n\n{_body_of(note)}"
@@ -193,7 +196,7 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[FileRewrite, ...]:
             return _both(FileRewrite(path=archive.path, before="", after=render(made), note=made), *gone)
         case Lapse(note=note):
             text = texts[note.path]
-            return _both(FileRewrite(path=note.path, before=text, after=with_properties(text, upkeep.lapsed(note)) or ""))
+            return _both(FileRewrite(path=note.path, before=text, after=with_properties(text, lapsed(note)) or ""))
         case Day(page=page):
             if before := texts.get(page.path, ""):
                 after = with_body(before, f"{page.body}\n")
@@ -211,7 +214,7 @@ def step_key(step: Step) -> tuple[str, str, str]:
         case EntityLinks(page=page, notes=notes):
             return "mention", page.path, ", ".join(_stem(note) for note in notes)
         case Split(note=note):
-            divided = upkeep.division(note.body)
+            divided = division(note.body)
             several = f" under {len(divided.parts)} headings" if divided is not None else ""
             return "split", note.path, f"{len(note.body):,} characters{several}: asks you in review"
         case Fold(note=note, archive=archive):
@@ -220,7 +223,7 @@ def step_key(step: Step) -> tuple[str, str, str]:
             return "archive", archive.path, f"{len(notes)} that have had their time: {', '.join(_stem(note) for note in notes)}"
         case Lapse(note=note, crowded=crowded):
             what = "archived" if note.status is NoteStatus.PROPOSED else "stays beside the other"
-            waited = f"more than {MOST_WAITING} wait in review" if crowded else f"waited {WAITING.days} days in review"
+            waited = f"more than {MOST_WAITING} wait in review" if crowded else f"waited {_WAITING.days} days in review"
             return "lapse", note.path, f"{waited}: {what}"
         case Day(page=page):
             return "journal", page.path, f"{len(page.links)} notes of that day"
@@ -315,6 +318,14 @@ def _day_id(day: date) -> str:
     return note_id(_NO_TIME, "day", day.isoformat())
 
 
+def is_day(id: str, path: str) -> bool:
+    """Return whether a note with this id and path is the journal's page of a day."""
+    try:
+        return id == _day_id(date.fromisoformat(PurePosixPath(path).stem))
+    except ValueError:
+        return False
+
+
 def _inert(text: str) -> str:
     """Return the beginning of a text as one line without links and markup that would act."""
     return clip(tame_line(one_line(quoted(links.unlinked(one_line(text)))), 2 * _OPENING), _OPENING)
@@ -398,7 +409,7 @@ def _replaced(text: str, keep: Note) -> str:
     marks: dict[str, object] = {
         "status": NoteStatus.SUPERSEDED.value,
         "superseded_by": f"[[{_stem(keep)}]]" if links.holds(_stem(keep)) else "",
-        "valid_until": moment(lifecycle.standing_until(keep)),
+        "valid_until": moment(keep.holds_from),
     }
     return with_properties(text, marks) or ""
 
@@ -436,8 +447,8 @@ def _mentioning(text: str, notes: Sequence[Note], *, ours: bool) -> str:
 
 
 def _is_long(note: Note) -> bool:
-    standing = note.status is NoteStatus.ACCEPTED and not note.key
-    return standing and len(note.body) > _LONG and note.kind in SPOKEN_KINDS
+    may_be_split = note.status is NoteStatus.ACCEPTED and not note.key
+    return may_be_split and len(note.body) > _LONG and note.kind in SPOKEN_KINDS
 
 
 def _folds(notes: Sequence[Note], before: datetime, is_ours: Callable[[Note], bool]) -> Iterator[Fold]:
@@ -470,8 +481,8 @@ def _archives(faded: Sequence[Note], notes: Sequence[Note], is_ours: Callable[[N
 def _lapses(notes: Sequence[Note], waits_since: Callable[[Note], datetime | None], now: datetime) -> Iterator[Lapse]:
     """Yield what has waited long, and what waits behind as many weightier or newer notes as a person goes through."""
     waiting = [(since, note) for note in notes if (since := waits_since(note)) is not None]
-    long = [note for since, note in waiting if now - since >= WAITING]
-    rest = sorted((note for since, note in waiting if now - since < WAITING), key=upkeep.first_to_lapse)
+    long = [note for since, note in waiting if now - since >= _WAITING]
+    rest = sorted((note for since, note in waiting if now - since < _WAITING), key=first_to_lapse)
     yield from (Lapse(note=note) for note in long)
     yield from (Lapse(note=note, crowded=True) for note in rest[: max(0, len(rest) - MOST_WAITING)])
 

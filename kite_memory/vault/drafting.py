@@ -1,9 +1,14 @@
-"""Turn extracted records into drafts of notes, without regard to what the vault already holds."""
+"""Turn extracted records into drafts of notes, without regard to what the vault already holds, and divide a note at its headings.
+
+A division rewords nothing and leaves nothing out.
+"""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import PurePosixPath
 from typing import assert_never
 
 from kite_memory.errors import UsageError
@@ -28,9 +33,10 @@ from kite_memory.model.note import (
 )
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip
-from kite_memory.vault.links import tame, tame_code, tame_line, tame_name
-from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.wording import entity_key, note_id, note_stem, one_line, text_block, without_hidden
+from kite_memory.vault import links
+from kite_memory.vault.links import RELATED, related, tame, tame_code, tame_line, tame_name, titled
+from kite_memory.vault.notefile import FOLDERS, REVIEW, with_body, with_properties
+from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, text_block, without_hidden
 
 _MAX_TITLE = 160
 _MAX_BODY = 12_000
@@ -302,3 +308,134 @@ def _verbatim(symptom: str) -> str:
 def _is_name(text: str) -> bool:
     text = one_line(text)
     return 0 < len(text) <= 60 and len(text.split()) <= 4 and any(char.isalpha() for char in text)
+
+
+_HEADING = lazy_regex(r"(#{1,5})[ \t]+(\S.*)")
+_MOST_PARTS = 40
+_PART_TITLE = 90
+_CLEAR_WORDS = 3
+"""Words of a heading that is clear by itself."""
+_LEAST_OF_WHOLE = 12
+"""Minimum characters of the whole's title that are shown; fewer are of no use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotePart:
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """A note taken apart.
+
+    ``opening`` is all that stands above the parts, ``closing`` what stands below them and is about the whole.
+    """
+
+    opening: str
+    parts: tuple[NotePart, ...]
+    closing: str = ""
+
+
+def division(body: str) -> Division | None:
+    """Split a body at the highest level with several headings; ``None`` without such a level, or with too many headings.
+
+    A heading with nothing below it begins no note: it stays with what stands before it.
+    """
+    lines = body.split("\n")
+    headings = [(at, found) for at in _outside_code(body) if (found := _HEADING.fullmatch(lines[at]))]
+    levels = Counter(len(found[1]) for _, found in headings)
+    level = next((each for each in sorted(levels) if levels[each] > 1), None)
+    if level is None:
+        return None
+    starts = [(at, _unclosed(found[2])) for at, found in headings if len(found[1]) == level]
+    ends = [*(at for at, _ in starts[1:]), len(lines)]
+    said = [(at, title, end) for (at, title), end in zip(starts, ends, strict=True) if "".join(lines[at + 1 : end]).strip()]
+    if not 1 < len(said) <= _MOST_PARTS:
+        return None
+    last = said[-1][0] + 1 + _closing_at(lines[said[-1][0] + 1 :])
+    ends = [*(at for at, _, _ in said[1:]), last]
+    parts = tuple(
+        NotePart(heading=one_line(title), text=text_block("\n".join(lines[at + 1 : end])))
+        for (at, title, _), end in zip(said, ends, strict=True)
+    )
+    if not all(part.text for part in parts):
+        return None
+    opening = text_block("\n".join(lines[: said[0][0]]))
+    return Division(opening=opening, parts=parts, closing=text_block("\n".join(lines[last:])))
+
+
+def part_notes(whole: Note, divided: Division) -> list[Note]:
+    """Return one note for each part, with the properties of the whole and a link back to it.
+
+    Its text stays to the letter; so does a heading that its title does not hold in full.
+    """
+    stem = PurePosixPath(whole.path).stem
+    back = related([links.write(stem)] if links.holds(stem) else [])
+    made: list[Note] = []
+    for number, part in enumerate(divided.parts):
+        title = _part_title(whole.title, one_line(links.unlinked(part.heading)))
+        heading = "" if part.heading in title else f"# {part.heading}"
+        body = links.ExistingText("\n\n".join(filter(None, (heading, part.text, back))))
+        spoken = entity_key(f"{part.heading} {part.text}")
+        made.append(
+            replace(
+                whole,
+                id=note_id(whole.created, "part", whole.id or whole.path, str(number), part.heading, digest(part.text)),
+                path=f"{FOLDERS[whole.kind]}/{note_stem(title, whole.created)}.md",
+                title=title,
+                body=body,
+                links=links.targets(body),
+                aliases=(),
+                triggers=(),
+                entities=tuple(each for each in whole.entities if entity_key(each) in spoken),
+                supersedes=(),
+                review="",
+                status=NoteStatus.ACCEPTED,
+            )
+        )
+    return made
+
+
+def _part_title(whole: str, heading: str) -> str:
+    """Return a part's title: its heading, with the whole's title in front where the heading is too short."""
+    room = _PART_TITLE - len(heading) - len(": ")
+    if len(heading.split()) >= _CLEAR_WORDS or room < min(len(whole), _LEAST_OF_WHOLE):
+        return clip(heading, _PART_TITLE)
+    return f"{clip(whole, room)}: {heading}"
+
+
+def remainder(text: str, divided: Division, made: Sequence[Note]) -> str:
+    """Return the whole's new text, which links to its parts; empty where it cannot be changed safely."""
+    changed = with_properties(text, {REVIEW: ""})
+    if changed is None:
+        return ""
+    listed = "\n".join(f"- {titled(PurePosixPath(each.path).stem, each.title)}" for each in made)
+    body = "\n\n".join(filter(None, (divided.opening, listed, divided.closing)))
+    return with_body(changed, f"{body}\n")
+
+
+def _unclosed(heading: str) -> str:
+    """Return a heading without closing marks, which stand apart from its words: those of C# do not."""
+    words = heading.rstrip().rstrip("#")
+    return words.rstrip() if words.endswith((" ", "\t")) else heading.rstrip()
+
+
+def _closing_at(lines: Sequence[str]) -> int:
+    """Return where the lines of links at the very end begin, which do not belong to the last part."""
+    at = len(lines)
+    while at and (not lines[at - 1].strip() or lines[at - 1].startswith(RELATED)):
+        at -= 1
+    return at
+
+
+def _outside_code(body: str) -> Iterator[int]:
+    """Yield the numbers of the lines that begin outside of code."""
+    stretches = list(links.note_prose(body))
+    place = at = 0
+    for number, line in enumerate(body.split("\n")):
+        while place < len(stretches) and stretches[place][1] <= at:
+            place += 1
+        if place < len(stretches) and stretches[place][0] <= at:
+            yield number
+        at += len(line) + 1

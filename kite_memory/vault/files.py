@@ -50,6 +50,15 @@ class Stamp:
     mtime_ns: int
 
 
+def stamp_of(found: os.stat_result) -> Stamp:
+    """Return a file's stamp. A time before 1970 or after April 2262, which no clock tells, becomes the nearest of these."""
+    return Stamp(size=found.st_size, mtime_ns=min(max(found.st_mtime_ns, 0), _LATEST_NS))
+
+
+_LATEST_NS = 2**63 - 1
+"""SQLite's largest integer."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
     data: bytes
@@ -163,7 +172,7 @@ class Files:
             self._held.pop(path, None)
         now = time.time_ns()
         content = self.read(path)
-        same = (content.stamp.size, content.stamp.mtime_ns) == (found.st_size, found.st_mtime_ns)
+        same = content.stamp == stamp_of(found)
         if same and len(content.data) <= _LONGEST_HELD and now - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED_NS:
             with self._holding:
                 self._held[path] = (mark, content)
@@ -447,7 +456,7 @@ class Files:
             with contextlib.suppress(OSError):  # `sweep` removes what stays; the first error is the one to raise
                 folder.unlink(name)
             raise
-        return name, Stamp(size=found.st_size, mtime_ns=found.st_mtime_ns)
+        return name, stamp_of(found)
 
     @contextlib.contextmanager
     def _failing_as_ours(self) -> Iterator[None]:
@@ -501,7 +510,7 @@ def _read(folder: Folder, name: str) -> Content:
             after = os.fstat(descriptor)
         if len(data) > MAX_NOTE_BYTES:
             raise CannotRead("larger than 5 MB")
-        stamp = Stamp(size=after.st_size, mtime_ns=after.st_mtime_ns)
+        stamp = stamp_of(after)
         if len(data) == after.st_size and (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
             break
     return Content(data=data, stamp=stamp)

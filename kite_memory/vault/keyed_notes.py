@@ -11,13 +11,14 @@ from datetime import datetime
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin, Scope
 from kite_memory.vault.files import Files
-from kite_memory.vault.ledger import Keyed, KnownFile, Ledger, Wording, place_digest
+from kite_memory.vault.ledger import Keyed, KeyPlace, KnownFile, Ledger, Wording
 from kite_memory.vault.notefile import FOLDERS, moment, with_body, with_properties
 from kite_memory.vault.scanning import NoteReader, Scanner
 from kite_memory.vault.wording import note_id, note_stem
 from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Skipped, Writer, Written
 
 _PAGE = 250
+_ATTEMPTS = 10
 _FIRST_PAGE = 60
 """Most callers need no more."""
 
@@ -35,24 +36,19 @@ class _EditedMeanwhile(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyPlace:
-    """A key with the scope, project and session within which it is unique."""
+class _Writing:
+    """What to write under a key; ``body`` makes the text of the present one."""
 
-    key: str
-    scope: Scope
-    project: str = ""
-    session: str = ""
-
-    def holds(self, note: Note) -> bool:
-        return (note.key, note.scope, note.project, note.session) == (self.key, self.scope, self.project, self.session)
-
-    @property
-    def digest(self) -> str:
-        return place_digest(self.scope.value, self.project, self.session, self.key)
+    body: Callable[[str], str]
+    kind: NoteKind
+    tags: tuple[str, ...]
+    origin: Origin
+    by: str
+    expires: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptNote:
+class KeyedNote:
     """A note with a key, as it is now.
 
     ``by`` wrote its present text; empty where that is not known, as for a person in an editor.
@@ -76,28 +72,26 @@ class KeyedNotes:
         self._scanner = scanner
         self._clock = clock
 
-    def find(self, place: KeyPlace) -> KeptNote | None:
+    def find(self, place: KeyPlace) -> KeyedNote | None:
         """Return the note of a key as it is now; ``None`` once it has expired."""
         known = self._known(place)
-        kept = self._kept(known) if known is not None else None
-        return kept if kept is not None and place.holds(kept.note) and not kept.note.has_expired(self._clock()) else None
+        kept = self._read(known) if known is not None else None
+        return kept if kept is not None and KeyPlace.of(kept.note) == place and not kept.note.has_expired(self._clock()) else None
 
-    def at(self, wanted: Sequence[Keyed]) -> list[KeptNote | None]:
+    def at(self, wanted: Sequence[Keyed]) -> list[KeyedNote | None]:
         """Return the notes of these ledger rows; ``None`` for each whose file holds something else by now."""
         last = self._ledger.keys.last_wordings([keyed.known.id or keyed.known.path for keyed in wanted])
         return [self._still(keyed, last.get(keyed.known.id or keyed.known.path)) for keyed in wanted]
 
-    def _still(self, keyed: Keyed, last: Wording | None) -> KeptNote | None:
+    def _still(self, keyed: Keyed, last: Wording | None) -> KeyedNote | None:
         note = self._reader.read_again(keyed.known)
         if note is not None and last is not None and last.body == note.body and note.id == keyed.known.id:
-            kept: KeptNote | None = KeptNote(note=note, version=last.version, by=last.by)
+            kept: KeyedNote | None = KeyedNote(note=note, version=last.version, by=last.by)
         else:
-            kept = self._kept(keyed.known)
+            kept = self._read(keyed.known)
         if kept is None or kept.note.has_expired(self._clock()):
             return None
-        note = kept.note
-        same = (note.key, note.scope.value, note.project, note.session) == (keyed.key, keyed.scope, keyed.project, keyed.session)
-        return kept if same else None
+        return kept if KeyPlace.of(kept.note) == keyed.place else None
 
     def called(self, key: str) -> list[Keyed]:
         """Return all that have this key, in any place, as of the last comparison."""
@@ -109,7 +103,7 @@ class KeyedNotes:
         many = _FIRST_PAGE
         while page := self._ledger.keys.page(prefix, after=after, limit=many):
             yield from page
-            after = (page[-1].key, page[-1].known.path)
+            after = (page[-1].place.key, page[-1].known.path)
             if len(page) < many:
                 return
             many = _PAGE
@@ -133,14 +127,14 @@ class KeyedNotes:
         """Return the versions of a keyed note, newest first. Old ones may have been removed, and none that has expired is given."""
         if note.has_expired(self._clock()):
             return []
-        over = self._ledger.keys.over(note.key, note.scope.value, note.project, note.session)
+        over = self._ledger.keys.over(KeyPlace.of(note))
         return [each for each in self.history(note) if each.version > over]
 
     def history(self, note: Note) -> list[Wording]:
         """Return all versions for its owner, also those from before it expired and was written anew."""
         return self._ledger.keys.wordings(note.id or note.path)
 
-    def keep(
+    def write(
         self,
         place: KeyPlace,
         body: Callable[[str], str],
@@ -152,56 +146,54 @@ class KeyedNotes:
         expires: datetime | None = None,
         expected: int | None = None,
         overrule: bool = False,
-    ) -> KeptNote:
+    ) -> KeyedNote:
         """Write ``body`` (made of the present text) as the text of a key; it is on disk when this returns.
 
         With ``expected`` only over that version, 0 being none. Without, it replaces any text but one that the owner has typed,
         unless ``overrule`` is set: replaced texts are kept as versions, but an owner would not look for theirs there. Raises
         `KeyConflict`.
         """
+        writing = _Writing(body=body, kind=kind, tags=tuple(tags), origin=origin, by=by, expires=expires)
         with self._scanner.writing() as writer:
-            known = self._known(place)
-            before = self._kept(known) if known is not None else None
-            if before is not None and not place.holds(before.note):  # its owner has just given it another key
-                known = before = None
-            standing = before if before is not None and not before.note.has_expired(self._clock()) else None
-            version = standing.version if standing else 0
-            if expected is not None and expected != version:
-                there = f"is at version {version}" if version else "is not there"
-                raise KeyConflict(f"{place.key!r} {there}", version=version, hint="read it again, and write over what it says now")
-            if standing and expected is None and not overrule and not self._is_ours(writer, standing.note):
-                raise KeyConflict(
-                    f"{place.key!r} was edited by its owner",
-                    version=version,
-                    hint=f"read it, and write with expected_version {version} if it shall be replaced",
-                )
-            if known is None or before is None:
-                if known is not None:
-                    raise KiteError(f"{known.path} cannot be read", hint="repair it in an editor, and try again")
-                created = self._created(writer, place, body(""), kind=kind, tags=tags, origin=origin, by=by, expires=expires)
-                return replace(created, is_new=True)
-            if standing is None:
-                self._ledger.keys.begin_anew(before.note.id or before.note.path, place.digest)
-            try:
-                changed = self._changed(
-                    writer, known, body, tags=tags, origin=origin, by=by, expires=expires, anew=standing is None, seen=before.note
-                )
-            except _EditedMeanwhile:
-                return self.keep(
-                    place, body, kind=kind, tags=tags, origin=origin, by=by, expires=expires, expected=expected, overrule=overrule
-                )
-            return replace(changed, is_new=standing is None)
+            for _ in range(_ATTEMPTS):
+                with contextlib.suppress(_EditedMeanwhile):
+                    return self._write(writer, place, writing, expected=expected, overrule=overrule)
+        raise KiteError(f"the note of {place.key!r} is being changed", hint="try again in a moment")
+
+    def _write(self, writer: Writer, place: KeyPlace, writing: _Writing, *, expected: int | None, overrule: bool) -> KeyedNote:
+        known = self._known(place)
+        before = self._read(known) if known is not None else None
+        if before is not None and KeyPlace.of(before.note) != place:  # its owner has just given it another key
+            known = before = None
+        present = before if before is not None and not before.note.has_expired(self._clock()) else None
+        version = present.version if present else 0
+        if expected is not None and expected != version:
+            there = f"is at version {version}" if version else "is not there"
+            raise KeyConflict(f"{place.key!r} {there}", version=version, hint="read it again, and write over what it says now")
+        if present and expected is None and not overrule and not self._is_ours(writer, present.note):
+            raise KeyConflict(
+                f"{place.key!r} was edited by its owner",
+                version=version,
+                hint=f"read it, and write with expected_version {version} if it shall be replaced",
+            )
+        if known is None or before is None:
+            if known is not None:
+                raise KiteError(f"{known.path} cannot be read", hint="repair it in an editor, and try again")
+            return replace(self._created(writer, place, writing), is_new=True)
+        if present is None:
+            self._ledger.keys.begin_anew(before.note.id or before.note.path, place)
+        return replace(self._changed(writer, known, writing, anew=present is None, seen=before.note), is_new=present is None)
 
     def _known(self, place: KeyPlace) -> KnownFile | None:
-        found = self._ledger.keys.keyed(place.key, place.scope.value, place.project, place.session)
+        found = self._ledger.keys.keyed(place)
         if not found:
             return None
         if not self._files.exists(found[0].path):  # moved, or deleted
             self._scanner.follow_path(found[0].path)
-            found = self._ledger.keys.keyed(place.key, place.scope.value, place.project, place.session)
+            found = self._ledger.keys.keyed(place)
         return found[0] if found else None
 
-    def _kept(self, known: KnownFile) -> KeptNote | None:
+    def _read(self, known: KnownFile) -> KeyedNote | None:
         """Read a note with its version. A body that was not recorded yet is recorded as a new version."""
         read = self._reader.read_as_known(known.path)
         if read is None or not read[0].key:
@@ -219,9 +211,9 @@ class KeyedNotes:
                     self._ledger.notes.see(note, stamp, id=note.id)
             now = self._ledger.keys.wording(note.id or note.path)
             if now is None or now.body != note.body:
-                return KeptNote(note=note, version=(last.version if last else 0) + 1, by="")
+                return KeyedNote(note=note, version=(last.version if last else 0) + 1, by="")
             last = now
-        return KeptNote(note=note, version=last.version, by=last.by)
+        return KeyedNote(note=note, version=last.version, by=last.by)
 
     def _is_ours(self, writer: Writer, note: Note) -> bool:
         try:
@@ -229,66 +221,45 @@ class KeyedNotes:
         except KiteError:
             return False
 
-    def _created(
-        self,
-        writer: Writer,
-        place: KeyPlace,
-        body: str,
-        *,
-        kind: NoteKind,
-        tags: Sequence[str],
-        origin: Origin,
-        by: str,
-        expires: datetime | None,
-    ) -> KeptNote:
+    def _created(self, writer: Writer, place: KeyPlace, writing: _Writing) -> KeyedNote:
         at = self._clock()
-        last = self._ledger.keys.last_version(place.key, place.scope.value, place.project, place.session)
+        last = self._ledger.keys.last_version(place)
         note = Note(
             id=note_id(at, "kept", place.digest, str(last)),
-            path=f"{FOLDERS[kind]}/{note_stem(place.key, at)}.md",
-            kind=kind,
+            path=f"{FOLDERS[writing.kind]}/{note_stem(place.key, at)}.md",
+            kind=writing.kind,
             title=place.key,
-            body=body,
+            body=writing.body(""),
             created=at,
             updated=at,
-            tags=tuple(tags),
+            tags=writing.tags,
             scope=place.scope,
             project=place.project,
             session=place.session,
             key=place.key,
-            expires=expires,
-            status=_status(place.scope, origin),
-            origin=origin,
+            expires=writing.expires,
+            status=_status(place.scope, writing.origin),
+            origin=writing.origin,
         )
         if self._ledger.tombstones.is_title_buried(note.title, note.project):
             self._ledger.tombstones.lift_title(note.title, note.project)
-        created = writer.create(note, by=by)
+        created = writer.create(note, by=writing.by)
         if isinstance(created, Skipped):
             raise AssertionError(f"a new note was refused: {created.because}")
         return self._written(created)
 
-    def _changed(
-        self,
-        writer: Writer,
-        known: KnownFile,
-        body: Callable[[str], str],
-        *,
-        tags: Sequence[str],
-        origin: Origin,
-        by: str,
-        expires: datetime | None,
-        anew: bool,
-        seen: Note,
-    ) -> KeptNote:
+    def _changed(self, writer: Writer, known: KnownFile, writing: _Writing, *, anew: bool, seen: Note) -> KeyedNote:
+        origin, expires = writing.origin, writing.expires
+
         def rewritten(text: str, old: Note) -> str | None:
             if (old.key, old.body) != (seen.key, seen.body):
                 raise _EditedMeanwhile
             changes: dict[str, object] = {}
-            if tuple(tags) != old.tags:
-                changes["tags"] = list(tags)
+            if writing.tags != old.tags:
+                changes["tags"] = list(writing.tags)
             if expires != old.expires:
                 changes["expires"] = moment(expires) if expires else ""
-            new = writer.leading_somewhere(body(old.body))
+            new = writer.leading_somewhere(writing.body(old.body))
             if anew:
                 changes |= {"created": moment(self._clock()), "status": _status(old.scope, origin).value}
             elif new != old.body and (old.status, origin == "user") in _CHANGED:
@@ -300,20 +271,20 @@ class KeyedNotes:
                 return changed
             return with_body(changed, f"{new}\n")
 
-        outcome = writer.edit(known, rewritten, by=by, ours=True)
+        outcome = writer.edit(known, rewritten, by=writing.by, ours=True)
         if isinstance(outcome, LeftAlone):
             raise KiteError(f"{known.path} cannot be changed: {outcome.because}", hint="repair it in an editor, and try again")
         return self._written(outcome)
 
-    def _written(self, outcome: Written | Amended | AlreadyWritten) -> KeptNote:
+    def _written(self, outcome: Written | Amended | AlreadyWritten) -> KeyedNote:
         """Return what was just written; for what was there already, what is there now."""
         if not isinstance(outcome, AlreadyWritten):
             note = outcome.note if outcome.note.id else replace(outcome.note, id=outcome.id)
             last = self._ledger.keys.wording(note.id or note.path)
             if last is not None and last.body == note.body:
-                return KeptNote(note=note, version=last.version, by=last.by)
+                return KeyedNote(note=note, version=last.version, by=last.by)
         known = self._ledger.notes.at(outcome.path)
-        kept = self._kept(known) if known is not None else None
+        kept = self._read(known) if known is not None else None
         if kept is None:
             raise KiteError(f"{outcome.path} is gone", hint="it has just been moved or deleted")
         return kept

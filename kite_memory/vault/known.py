@@ -13,10 +13,11 @@ from typing import Literal
 from kite_memory.errors import NoteNotFound
 from kite_memory.model.event import Problem
 from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus, SimilarNote, Surround, Surroundings
+from kite_memory.system.private_files import names_in
 from kite_memory.text.quoting import mended
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft
-from kite_memory.vault.files import OWN_PREFIX, CannotRead, Files
+from kite_memory.vault.files import OWN_PREFIX, TRASH, CannotRead, Files, stamp_of
 from kite_memory.vault.ledger import KnownFile, Ledger, PageOfNotes, link_key
 from kite_memory.vault.ledger.ledger import NoteRows
 from kite_memory.vault.lifecycle import Rulings, sessions_of
@@ -24,12 +25,13 @@ from kite_memory.vault.listing import COPY_REASON, GENERATED, listing
 from kite_memory.vault.notefile import FOLDERS, with_addition, with_body, with_properties
 from kite_memory.vault.planning import EntityMention, PlanContext, plain_body
 from kite_memory.vault.scanning import NoteReader, Scanner
-from kite_memory.vault.wording import body_key, one_line, page_stem, text_block, title_key, words
+from kite_memory.vault.wording import body_key, one_line, page_stem, slug, text_block, title_key, words
 from kite_memory.vault.writing import Writer
 
 _HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
 """The end of an id, as lines that point at notes give it."""
 _FEWEST_WORDS = 2
+_FEW_IN_TRASH = 3
 _COMPARING = frozenset({"over", "instead", "of", "not", "vs", "versus", "rather", "than", "to"})
 """Words between the chosen option and the rejected one in a title. A search by title ignores them."""
 
@@ -69,6 +71,23 @@ def find_note(notes: NoteRows, name: str) -> KnownFile:
     near = _near(notes, name)
     hint = f"did you mean {near}?" if near else "`kmem search` finds notes by their words"
     raise NoteNotFound(f"no note is called {name!r}", hint=hint)
+
+
+_SHORTEST_ID = 4
+
+
+def is_own_name(notes: NoteRows, known: KnownFile, name: str) -> bool:
+    """Return whether a name by which a note was found is its own: its id or at least four characters of it, its path, file name,
+    title or alias, and not the beginning or some words of one of them.
+    """
+    name = one_line(name)
+    id, path, key = name.upper(), name.removeprefix("./"), title_key(name)
+    if known.id and ((len(id) >= _SHORTEST_ID and known.id.startswith(id)) or (is_handle(name) and known.id.endswith(id))):
+        return True
+    if path in (known.path, known.path.removesuffix(".md")) or title_key(known.title) == key:
+        return True
+    stem = PurePosixPath(name).name.removesuffix(".md")
+    return known in notes.named("alias", key) or ("/" not in name and known in notes.all_by_stem(stem))
 
 
 def _holding(notes: NoteRows, name: str) -> list[KnownFile]:
@@ -147,7 +166,7 @@ def _leading_somewhere(text: str, resolves: Callable[[str], bool]) -> str:
     return text_block(links.unlinked(text, lambda link: bool(link.target) and not resolves(link.target)))
 
 
-_STANDING = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value, NoteStatus.ARCHIVED.value)
+_WORTH_A_LINK = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value, NoteStatus.ARCHIVED.value)
 _PREFIX = 40
 """Names that are cut to make room for a number still have this many characters at their beginning."""
 
@@ -269,7 +288,7 @@ def _as_they_are(
 
 def _mention(known: KnownFile | None) -> EntityMention | None:
     """Return how to link to a note; ``None`` for rejected or replaced notes and entity pages."""
-    if known is None or known.kind == NoteKind.ENTITY.value or known.status not in _STANDING:
+    if known is None or known.kind == NoteKind.ENTITY.value or known.status not in _WORTH_A_LINK:
         return None
     return EntityMention(stem=PurePosixPath(known.path).stem, title=known.title, kind=NoteKind(known.kind))
 
@@ -347,7 +366,8 @@ class KnownNotes:
         known = self._ledger.notes.at(place) if place else None
         if known is None or status is None:
             return False
-        return (known.size, known.mtime_ns) == (status.st_size, status.st_mtime_ns)
+        stamp = stamp_of(status)
+        return (known.size, known.mtime_ns) == (stamp.size, stamp.mtime_ns)
 
     def has_project(self, project: str) -> bool:
         """Return whether a note belongs to it, as of the last comparison."""
@@ -363,8 +383,8 @@ class KnownNotes:
 
     def saying(self, text: str) -> KnownFile | None:
         """Return an accepted or proposed note with exactly this text; the file is not read."""
-        standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
-        return next((one for one in self._ledger.notes.by_body(body_key(text)) if one.id and one.status in standing), None)
+        in_force = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
+        return next((one for one in self._ledger.notes.by_body(body_key(text)) if one.id and one.status in in_force), None)
 
     def holds_words(self, key: str) -> bool:
         """Return whether any note, a person's own as well, has this `wording.body_key`."""
@@ -489,6 +509,12 @@ class StoredNotes:
             raise NoteNotFound(f"{known.path} cannot be read: {reason}", hint="repair it in an editor; we leave it as it is")
         return note
 
+    def in_trash(self, name: str) -> list[str]:
+        """Return the files in the vault's trash that a file name or the words of a title fit, a few at most."""
+        asked = slug(PurePosixPath(name).name.removesuffix(".md")).split("-")
+        names = (each for each in names_in(self._root / TRASH) if each.endswith(".md"))
+        return sorted(each for each in names if _in_order(asked, slug(each.removesuffix(".md")).split("-")))[:_FEW_IN_TRASH]
+
     def known_as(self, name: str) -> KnownFile:
         name = mended(name)
         try:
@@ -499,6 +525,11 @@ class StoredNotes:
             self._scanner.compare()
             known = self._ledger.notes.at(inside(self._root, name)) or find_note(self._ledger.notes, name)
         return known
+
+    def is_own_name(self, name: str) -> bool:
+        """Return whether a name by which a note is found is its own, and not a part of it; see `known.is_own_name`."""
+        known, name = self.known_as(name), mended(name)
+        return known.path == inside(self._root, name) or is_own_name(self._ledger.notes, known, name)
 
     def read_where_it_is(self, path: str) -> Note | None:
         """Read a note, also where its owner has moved it since the last comparison. Otherwise it would be written twice."""

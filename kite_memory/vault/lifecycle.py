@@ -8,14 +8,23 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import lru_cache
 from math import sqrt
 from typing import Literal
 
-from kite_memory.model.note import REPLACEABLE_KINDS, SAID_TO_A_REFUSAL, Contest, Note, NoteKind, NoteStatus, Ruling, Surroundings
+from kite_memory.model.note import (
+    REPLACEABLE_KINDS,
+    SAID_TO_A_REFUSAL,
+    Contest,
+    Note,
+    NoteKind,
+    NoteStatus,
+    Ruling,
+    Scope,
+    Surroundings,
+)
 from kite_memory.text import lazy_regex
-from kite_memory.vault.wording import body_key, title_key
+from kite_memory.vault.wording import body_key, signs, title_key
 
 _CLAIM_TEXT, _CLAIMS, _SHORTEST = 800, 4, 15
 """Characters of a body, sentences of them (with the title), and shortest sentence, that are compared: what a note is about stands
@@ -260,6 +269,9 @@ _FEW_WORDS = 6
 _MANY_WORDS, _OTHER_WORDS = 20, 2
 """For each ``_MANY_WORDS`` words of a note, ``_OTHER_WORDS`` may differ in a repetition."""
 
+_EXCHANGED = 3
+"""With more words of its own on each side, a text is another wording."""
+
 _RELATED = ("**Related:**", "**Rejected:**", "> [!failure] Rejected:")
 _REFUSAL = lazy_regex(rf"“([^\n]{{1,2000}}?)”, {SAID_TO_A_REFUSAL}\b")
 _TEXT = 4_000
@@ -355,14 +367,20 @@ def repeats(one: Note, other: Note) -> bool:
 def at_odds(said: str, held: str) -> bool:
     """Return whether two texts differ however many words they share.
 
-    They do where figures, names, a negation, a word about what held before, or the words on both sides of an «over» or a «to»
-    differ.
+    They do where figures, signs, names, a negation, a word about what held before, or the words on both sides of an «over» or a
+    «to» differ.
     """
-    if _differ(_values(said), _values(held)) or _differ(_names(said), _names(held)):
+    if any(_differ(of(said), of(held)) for of in (_values, signs, _names)):
         return True
     if any(bool(pattern.search(said)) != bool(pattern.search(held)) for pattern in (_NOT, _GIVEN_UP)):
         return True
     return any((after, before) in _sides(held) for before, after in _sides(said))
+
+
+def exchanges_words(said: str, held: str) -> bool:
+    """Return whether two texts are the same but for a few words that each has in place of the other's: black, ruff."""
+    mine, theirs = frozenset(_significant_words(said)), frozenset(_significant_words(held))
+    return 0 < len(mine - theirs) <= _EXCHANGED and 0 < len(theirs - mine) <= _EXCHANGED
 
 
 def relations(draft: Note, around: Surroundings, rulings: Rulings, settled: frozenset[tuple[str, str]]) -> list[Relation]:
@@ -505,7 +523,13 @@ def _differ(mine: frozenset[str], theirs: frozenset[str]) -> bool:
 
 
 def _values(text: str) -> frozenset[str]:
-    return frozenset([token.strip(".:/-+") for token in _TOKEN.findall(text.casefold()) if _HAS_DIGIT.search(token)])
+    text = text.casefold().replace("\N{MINUS SIGN}", "-")
+    return frozenset([_unpointed(token) for token in _TOKEN.findall(text) if _HAS_DIGIT.search(token)])
+
+
+def _unpointed(token: str) -> str:
+    value = token.strip(".:/-+")
+    return f"-{value}" if value[0].isdigit() and token.startswith("-") and not token.startswith("--") else value
 
 
 def _names(text: str) -> frozenset[str]:
@@ -532,8 +556,12 @@ def _may_replace(contest: Contest) -> bool:
 
 
 def holds_wherever(newer: Note, older: Note) -> bool:
-    """Return whether the newer note holds wherever the older does: a note of a branch holds only there, until it is merged."""
-    return newer.branch in ("", older.branch)
+    """Return whether there is no branch, no session and no time where the older note holds, and the newer does not."""
+    if newer.branch not in ("", older.branch):
+        return False
+    if newer.scope is Scope.SESSION and (newer.scope, newer.session) != (older.scope, older.session):
+        return False
+    return newer.expires is None or (older.expires is not None and newer.expires >= older.expires)
 
 
 def _is_later(one: Note, other: Note) -> bool:
@@ -556,8 +584,3 @@ def _words(text: str) -> frozenset[str]:
         bare = "".join(char for char in unicodedata.normalize("NFKD", text) if unicodedata.category(char) != "Mn")
         text = unicodedata.normalize("NFC", bare)
     return frozenset(_WORD.findall(text))
-
-
-def standing_until(newer: Note) -> datetime:
-    """Return the time from which what a note replaces no longer holds."""
-    return newer.valid_from or newer.created

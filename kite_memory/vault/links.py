@@ -7,7 +7,7 @@ every reader.
 import html
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -321,6 +321,11 @@ def tame_name(text: str, limit: int = _MAX_LINE) -> str:
 
 def _line(text: str, limit: int) -> str:
     return clip(one_line(unlinked(one_line(without_hidden(text)))), limit)
+
+
+def related(written: Sequence[str]) -> str:
+    """Return a line of links."""
+    return f"{RELATED} {', '.join(written)}" if written else ""
 
 
 def titled(stem: str, title: str) -> str:

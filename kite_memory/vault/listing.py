@@ -13,7 +13,7 @@ from kite_memory.model.event import Problem
 from kite_memory.model.note import Entry
 from kite_memory.system.private_files import is_text
 from kite_memory.text import lazy_regex
-from kite_memory.vault.files import MAX_NOTE_BYTES, OWN_PREFIX, TRASH, CannotRead, Files
+from kite_memory.vault.files import MAX_NOTE_BYTES, OWN_PREFIX, TRASH, CannotRead, Files, stamp_of
 from kite_memory.vault.wording import stem_key, words
 
 COPY_REASON = "conflict copy of a sync tool"
@@ -218,7 +218,8 @@ def _file(path: str, status: os.stat_result, found: Listing) -> None:
     elif path.lower() in GENERATED:
         found.others.append(path)
     else:
-        found.entries.append(Entry(path, status.st_size, status.st_mtime_ns))
+        stamp = stamp_of(status)
+        found.entries.append(Entry(path, stamp.size, stamp.mtime_ns))
 
 
 def _templates_folder(files: Files) -> str:

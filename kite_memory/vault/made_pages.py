@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.system.private_files import WriterLock
-from kite_memory.vault.files import CannotRead, Files, Filled
+from kite_memory.vault.files import CannotRead, Files, Filled, stamp_of
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.ledger import Ledger
 from kite_memory.vault.listing import COPY_REASON, GENERATED, Listing, leftovers, listing
@@ -90,10 +90,10 @@ class SharedFiles:
     def stamp(self, path: str) -> tuple[int, int]:
         """Return size and modification time of a file; -1 for a missing one."""
         try:
-            found = self._files.root.joinpath(path).lstat()
+            found = stamp_of(self._files.root.joinpath(path).lstat())
         except OSError:
             return -1, -1
-        return found.st_size, found.st_mtime_ns
+        return found.size, found.mtime_ns
 
     def is_ours(self, id: str, text: str) -> bool:
         return self._ledger.bodies.is_ours(id, digest(body_of(text)))

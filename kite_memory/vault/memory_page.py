@@ -16,7 +16,7 @@ from kite_memory.vault import links
 from kite_memory.vault.graph import Graph, deserves_a_page, is_place_in_code, stem
 from kite_memory.vault.lifecycle import sessions_of
 from kite_memory.vault.links import tame_line, titled
-from kite_memory.vault.upkeep import is_cut, is_worth_a_line, names_a_choice, says_something_whole, statement, strength
+from kite_memory.vault.usefulness import is_cut, is_worth_a_line, names_a_choice, says_something_whole, statement, strength
 from kite_memory.vault.wording import digest, entity_key, one_line, stem_key, title_key, words
 
 PAGE = "MEMORY.md"

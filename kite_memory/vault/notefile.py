@@ -22,6 +22,8 @@ from kite_memory.text import lazy_regex
 from kite_memory.vault import links
 from kite_memory.vault.wording import one_line, text_block
 
+REVIEW = "review"
+"""The property that holds `Note.review`."""
 MAX_BYTES = 64 * 1024
 MAX_KEYS = 200
 MAX_DEPTH = 8
@@ -380,7 +382,7 @@ def _parsed(text: str, path: str, created: datetime, updated: datetime) -> Note 
         anchors=_texts(given.get("anchors")),
         drifted=_moment_or_none(given.get("drifted")),
         branch=_text(given.get("branch")),
-        review=_text(given.get("review")),
+        review=_text(given.get(REVIEW)),
         status=_choice(NoteStatus, given.get("status"), NoteStatus.ACCEPTED),
         evidence=_texts(given.get("evidence")),
         origin=_origin(given.get("origin"), "assistant" if identity else "user"),
@@ -414,7 +416,7 @@ def written_properties(note: Note) -> dict[str, object]:
         "key": note.key,
         "scope": note.scope.value,
         "status": note.status.value,
-        "review": note.review,
+        REVIEW: note.review,
         "origin": note.origin,
         "tags": list(note.tags),
         "aliases": list(note.aliases),

@@ -17,8 +17,8 @@ from kite_memory.model.note import Action, Amend, Change, Create, Note, NoteKind
 from kite_memory.vault import lifecycle, links
 from kite_memory.vault.drafting import Draft, Entity
 from kite_memory.vault.graph import deserves_a_page, is_place_in_code
-from kite_memory.vault.lifecycle import Relation, Rulings
-from kite_memory.vault.links import titled
+from kite_memory.vault.lifecycle import Relation, Rulings, holds_wherever
+from kite_memory.vault.links import related, titled
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.wording import body_key, entity_key, note_id, page_stem, stem_key, text_block, title_key, unique, words
 
@@ -303,7 +303,7 @@ def may_change(note: Note, old: Note) -> bool:
     """
     if note.status is not NoteStatus.ACCEPTED or note.created < old.created:
         return False
-    return (old.origin != "user" or note.origin == "user") and note.project == old.project and not _is_narrower(note, old)
+    return (old.origin != "user" or note.origin == "user") and note.project == old.project and holds_wherever(note, old)
 
 
 def amended(draft: Draft, old: Note, because: str) -> Draft:
@@ -375,27 +375,18 @@ def _may_grow(draft: Draft, older: Note) -> bool:
     expires, or that holds only on one branch or in one session, is not merged with one that does not. What a person's own note
     holds already, or what a tool only repeats, is not written again.
     """
-    if _is_narrower(older, draft.note):
+    if not holds_wherever(older, draft.note):
         return False
     if older.status is NoteStatus.REJECTED or not older.id:
         return True
     waits = draft.note.status is NoteStatus.PROPOSED
     if waits and older.status is not NoteStatus.PROPOSED and not addition(draft, older):
         return True
-    if _is_narrower(draft.note, older):
+    if not holds_wherever(draft.note, older):
         return False
     if older.status is NoteStatus.SUPERSEDED and draft.note.origin == "user":
         return older.valid_until is None or draft.note.created <= older.valid_until
     return NoteStatus.PROPOSED not in (draft.note.status, older.status) or draft.note.status is older.status
-
-
-def _is_narrower(note: Note, other: Note) -> bool:
-    """Return whether there is a branch, a session or a time where the other holds, and the note does not."""
-    if note.branch and note.branch != other.branch:
-        return True
-    if note.scope is Scope.SESSION and (note.scope, note.session) != (other.scope, other.session):
-        return True
-    return note.expires is not None and (other.expires is None or note.expires < other.expires)
 
 
 def _corroborated(older: Note, evidence: Sequence[str]) -> int:
@@ -429,12 +420,14 @@ def plain_body(draft: Draft) -> str:
 def addition(draft: Draft, older: Note) -> str:
     """Return the content of a draft that an older note on the same subject lacks; often nothing.
 
-    Another figure or a negation counts as a difference, however alike the sentences are.
+    Another figure, a negation or a word in another's place counts as a difference, however alike the sentences are.
     """
     held = words(older.body)
     said = words(draft.note.body)
     paragraphs: list[str] = []
-    if said and (len(said & held) < _SAID_ALREADY * len(said) or lifecycle.at_odds(draft.note.body, _said_last(older.body))):
+    last = _said_last(older.body)
+    differs = lifecycle.at_odds(draft.note.body, last) or lifecycle.exchanges_words(draft.note.body, last)
+    if said and (len(said & held) < _SAID_ALREADY * len(said) or differs):
         apart = "\n\n" if draft.note.body.startswith(("```", "~~~")) else " "  # a fence must begin at the margin
         paragraphs.append(f"{draft.note.created:%Y-%m-%d}:{apart}{draft.note.body}")
     paragraphs += [_rejection(one.alternative, one.reason) for one in draft.rejected if not words(one.alternative) <= held]
@@ -460,8 +453,3 @@ def _in_several_sessions(drafts: Sequence[Draft]) -> bool:
 def _rejection(alternative: str, reason: str) -> str:
     """Return a callout of one line, which Obsidian draws as a box: a rejected alternative must not look like the decision."""
     return f"> [!failure] Rejected: {alternative}: {reason}" if reason else f"> [!failure] Rejected: {alternative}"
-
-
-def related(written: Sequence[str]) -> str:
-    """Return a line of links."""
-    return f"{links.RELATED} {', '.join(written)}" if written else ""

@@ -11,10 +11,10 @@ from typing import Literal, get_args
 from urllib.parse import quote, unquote
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import Note, NoteStatus
+from kite_memory.model.note import REVIEW_SPLIT, Note, NoteStatus
 from kite_memory.text import lazy_regex
 from kite_memory.text.quoting import quoted
-from kite_memory.vault import links, upkeep
+from kite_memory.vault import links
 from kite_memory.vault.links import tame, tame_line, titled
 from kite_memory.vault.wording import digest, one_line
 
@@ -77,11 +77,11 @@ class WaitingNote:
     @property
     def is_long(self) -> bool:
         """Whether a person is asked to make several notes of it."""
-        return self.note.status is NoteStatus.ACCEPTED and self.note.review == upkeep.ASKED
+        return self.note.status is NoteStatus.ACCEPTED and self.note.review == REVIEW_SPLIT
 
     @property
     def name(self) -> str:
-        return name_of(self.note)
+        return self.note.name
 
     @property
     def is_late(self) -> bool:
@@ -112,10 +112,6 @@ class Ticked:
     version: str
     verdict: ReviewVerdict
     into: str = ""
-
-
-def name_of(note: Note) -> str:
-    return note.id or note.path
 
 
 def version(note: Note) -> str:
@@ -278,7 +274,7 @@ def _length(waiting: WaitingNote) -> str:
 def _drawn(waiting: WaitingNote, verdict: ReviewVerdict, into: Note | None) -> str:
     words = _REPLACED if verdict == "replace" and waiting.is_late else _WORDS[verdict]
     shown = f"{words} {_linked(into)}" if into is not None else words
-    names = [_quoted(waiting.name), version(waiting.note), *([_quoted(name_of(into))] if into is not None else [])]
+    names = [_quoted(waiting.name), version(waiting.note), *([_quoted(into.name)] if into is not None else [])]
     return f"- [ ] {shown} <!-- kmem:{verdict} {' '.join(names)} -->"
 
 

@@ -4,7 +4,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import assert_never
@@ -23,8 +23,9 @@ from kite_memory.model.note import (
     Surround,
     Surroundings,
 )
+from kite_memory.system import utc_now
 from kite_memory.system.private_files import WriterLock
-from kite_memory.vault import lifecycle, links, planning, upkeep
+from kite_memory.vault import lifecycle, links, planning
 from kite_memory.vault.drafting import Draft, Memo, remembered
 from kite_memory.vault.files import CannotRead, Files
 from kite_memory.vault.folders import OutsideVault
@@ -33,6 +34,7 @@ from kite_memory.vault.known import KnownNotes, StoredNotes, around_each, around
 from kite_memory.vault.ledger import KnownFile, Ledger, link_key
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.made_pages import MadePages, SharedFiles, init_vault
+from kite_memory.vault.notefile import REVIEW
 from kite_memory.vault.scanning import NoteReader, Scanner
 from kite_memory.vault.wording import body_key
 from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writer
@@ -43,18 +45,15 @@ class Forgotten:
     """Result of `NoteEdits.forget`.
 
     ``trashed`` is where the note is now; empty if it was gone already. ``relinked`` are notes that no longer link to it,
-    ``linked_from`` those that still do, since a person has edited them.
+    ``linked_from`` those that still do, since a person has edited them. ``copies`` of it are in the trash, too.
     """
 
     id: str
     path: str
     trashed: str
     relinked: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
     linked_from: tuple[str, ...] = ()
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Planner:
@@ -171,9 +170,9 @@ class NoteEdits:
     def _remembered_before(self, asked: Note) -> KnownFile | None:
         alike = self._ledger.notes.by_body(body_key(asked.body))
         same = (asked.kind.value, asked.project)
-        standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
+        in_force = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
         for one in alike:
-            if one.id and (one.kind, one.project) == same and one.status in standing:
+            if one.id and (one.kind, one.project) == same and one.status in in_force:
                 note = self._notes.read_where_it_is(one.path)
                 if note is not None and not note.key and (note.scope, note.session) == (asked.scope, asked.session):
                     return self._ledger.notes.at(note.path)
@@ -197,12 +196,17 @@ class NoteEdits:
 
     def forget(self, name: str) -> Forgotten:
         """Move a note, named as for `StoredNotes.find`, into the vault's trash. It is never written again, under this id or
-        another."""
+        another. Copies of it with the same text go along.
+        """
         # Taken first: it may compare the vault, and find that the note is another file by now.
         with self._scanner.writing() as writer:
             known = self._notes.known_as(name)
+            copies = self._copies(known)
+            for copy in copies:
+                writer.forget(copy)
             trashed, relinked = writer.forget(known)
-        self._reader.forget(known.path)
+        for each in (known, *copies):
+            self._reader.forget(each.path)
         linked_from = (
             () if self._ledger.notes.by_stem(link_key(known.path)) else self._ledger.notes.named("link", link_key(known.path))
         )
@@ -211,21 +215,38 @@ class NoteEdits:
             path=known.path,
             trashed=trashed,
             relinked=tuple(relinked),
+            copies=tuple(copy.path for copy in copies),
             linked_from=tuple(sorted(each.path for each in linked_from)),
         )
 
     def mute(self, name: str, *, undo: bool = False) -> Note:
-        """Set a note to muted, so that it is not shown unasked. ``undo`` restores the status that it had before."""
+        """Set a note and its copies to muted, so that they are not shown unasked. ``undo`` restores the status of each."""
         known = self._notes.known_as(name)
+        for copy in self.copies(known.path):
+            self._mute(self._notes.known_as(copy), undo=undo)
+        return self._mute(known, undo=undo)
+
+    def copies(self, path: str) -> list[str]:
+        """Return the paths of the copies of a note: files with its id and its text."""
+        known = self._ledger.notes.at(path)
+        return [copy.path for copy in self._copies(known)] if known is not None else []
+
+    def _copies(self, known: KnownFile) -> list[KnownFile]:
+        note = self._reader.read(known.path) if known.id and not known.duplicate else None
+        alike = self._ledger.notes.by_body(body_key(note.body)) if note is not None else []
+        return [each for each in alike if each.duplicate and each.id == known.id]
+
+    def _mute(self, known: KnownFile, *, undo: bool) -> Note:
+        called = known.path if known.duplicate else known.id or known.path
         if not undo:
             if known.status != NoteStatus.MUTED.value:
-                self._ledger.mute(known.id or known.path, known.status)
-            return self.mark(name, NoteStatus.MUTED)
+                self._ledger.mute(called, known.status)
+            return self.mark(known.path, NoteStatus.MUTED)
         if known.status != NoteStatus.MUTED.value:
             return self._notes.get(known.path)
-        before = self._ledger.status_before_mute(known.id or known.path)
+        before = self._ledger.status_before_mute(called)
         unsure = self._notes.get(known.path).origin == "tool"
-        return self.mark(name, NoteStatus(before) if before else NoteStatus.PROPOSED if unsure else NoteStatus.ACCEPTED)
+        return self.mark(known.path, NoteStatus(before) if before else NoteStatus.PROPOSED if unsure else NoteStatus.ACCEPTED)
 
     def mark(self, name: str, status: NoteStatus) -> Note:
         """Set a note's status and nothing else of it."""
@@ -306,7 +327,7 @@ class NoteRelations:
         with self._scanner.writing() as writer:
             review = writer.with_room(replace(note, conflicts=named)).review
             changes: dict[str, object] = {"conflicts": [f"[[{each}]]" for each in named]}
-            return self._edits.annotate(note.id, changes if review == note.review else {**changes, upkeep.PROPERTY: review})
+            return self._edits.annotate(note.id, changes if review == note.review else {**changes, REVIEW: review})
 
     def settle(self, newer: str, older: str, ruling: Ruling) -> list[str]:
         """Apply a person's ruling on what the newer of two notes, given by id, does to the older. Returns the notes changed."""
@@ -319,7 +340,8 @@ class NoteRelations:
                 return writer.take_back(newer, older)
             changed = writer.take_back(newer, older)
             self._ledger.relations.rule(newer, older, "replacing")
-            outcome = writer.replace_by(newer, older)
+            narrower = writer.holds_less(newer, older)
+            outcome = writer.replace_where_it_holds(newer, older) if narrower else writer.replace_by(newer, older)
             if isinstance(outcome, LeftAlone):
                 raise KiteError(f"{outcome.path or older} cannot be changed: {outcome.because}", hint="repair it, and try again")
             there = (self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older))
@@ -339,7 +361,7 @@ class NoteRelations:
             for newer, older, said in waiting:
                 if said:
                     changed += writer.take_back(newer, older)
-                elif not writer.awaits_a_merge(newer, older) and isinstance(marked := writer.replace_by(newer, older), Amended):
+                elif not writer.holds_less(newer, older) and isinstance(marked := writer.replace_by(newer, older), Amended):
                     changed.append(marked.path)
         return changed
 
@@ -359,7 +381,7 @@ class Vault:
         ledger_path: Path,
         *,
         files: Files | None = None,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = utc_now,
         step: Callable[[str], None] = lambda doing: None,
     ) -> None:
         self.root = root

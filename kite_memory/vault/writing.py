@@ -14,14 +14,15 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import Amend, Note, NoteStatus, Supersede
+from kite_memory.model.note import REVIEW_LAPSED, Amend, Note, NoteStatus, Supersede
 from kite_memory.vault import links
 from kite_memory.vault.files import MAX_NOTE_BYTES, CannotRead, Content, Files
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.ledger import Intent, KnownFile, Ledger, link_key
-from kite_memory.vault.lifecycle import holds_wherever, standing_until
+from kite_memory.vault.lifecycle import holds_wherever
 from kite_memory.vault.listing import GENERATED, listing
 from kite_memory.vault.notefile import (
+    REVIEW,
     Raw,
     UnreadableNote,
     body_of,
@@ -32,9 +33,10 @@ from kite_memory.vault.notefile import (
     with_body,
     with_properties,
 )
-from kite_memory.vault.upkeep import LAPSED, MOST_WAITING, first_to_lapse, lapsed, waits
 from kite_memory.vault.wording import digest, stem_key, title_key, unique
 
+MOST_WAITING = 30
+"""Notes that a person goes through in one review: never do more wait."""
 _ATTEMPTS = 3
 _SUFFIX = re.compile(r"\.\w{1,12}$")
 
@@ -156,14 +158,14 @@ class Writer:
 
         Where as many wait as a person goes through, the least important lapses first: another, or this one.
         """
-        if not waits(note):
+        if not note.awaits_review:
             return note
         while len(queue := self._ledger.notes.to_review()) >= MOST_WAITING:
             there = [found[0] for each in queue if (found := self._note_at(each.path)) is not None]
             least = min((note, *there), key=first_to_lapse)
             if least is note:
                 proposed = note.status is NoteStatus.PROPOSED
-                return replace(note, status=NoteStatus.ARCHIVED) if proposed else replace(note, review=LAPSED)
+                return replace(note, status=NoteStatus.ARCHIVED) if proposed else replace(note, review=REVIEW_LAPSED)
             known = self._ledger.notes.at(least.path)
             if known is None or not isinstance(self.set_properties(known, lapsed(least)), Amended):
                 break  # a file that cannot be changed keeps its place
@@ -247,10 +249,10 @@ class Writer:
         self._ledger.relations.rule(newer, older, "replacing")
         at_once = holds_wherever(*((there[0], note) if action.late else (note, there[0])))
         if at_once and action.late:
-            until = standing_until(there[0])
+            until = there[0].holds_from
             note = replace(note, status=NoteStatus.SUPERSEDED, superseded_by=stem, valid_until=until)
         elif at_once:
-            note = replace(note, supersedes=(stem,), valid_from=standing_until(note))
+            note = replace(note, supersedes=(stem,), valid_from=note.holds_from)
         created = self.create(note)
         if isinstance(created, Skipped):
             self._ledger.relations.rule(newer, older, "neither")
@@ -271,25 +273,39 @@ class Writer:
         new, old = (self._note_at(known.path) if known else None for known in (one, other))
         if one is None or other is None or new is None or old is None:
             return LeftAlone(id=older, path=other.path if other else "", because="it is not there")
-        stem = PurePosixPath(other.path).stem
-        if links.holds(stem) and link_key(stem) not in map(link_key, new[0].supersedes):
-            named = dict.fromkeys((*new[0].supersedes, stem))
-            said = self.set_properties(one, {"supersedes": [f"[[{each}]]" for each in named]})
-            if isinstance(said, LeftAlone):
-                return said
+        if isinstance(said := self._name_replaced(one, new[0], other), LeftAlone):
+            return said
         by = PurePosixPath(one.path).stem
         changes: dict[str, object] = {
             "status": NoteStatus.SUPERSEDED.value,
             "superseded_by": f"[[{by}]]" if links.holds(by) else "",
-            "valid_until": moment(standing_until(new[0])),
+            "valid_until": moment(new[0].holds_from),
         }
         marked = self.set_properties(other, changes)
         if not isinstance(marked, LeftAlone):
             self._ledger.relations.rule(newer, older, "replaces")
         return marked
 
-    def awaits_a_merge(self, newer: str, older: str) -> bool:
-        """Return whether the newer is of a branch, and the older holds elsewhere, too."""
+    def replace_where_it_holds(self, newer: str, older: str) -> Amended | AlreadyWritten | LeftAlone:
+        """Mark a note as replacing another only where it holds: on its branch, in its session, until it expires. The older stays
+        as it is.
+        """
+        one, other = self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older)
+        new = self._note_at(one.path) if one else None
+        if one is None or other is None or new is None:
+            return LeftAlone(id=newer, path=one.path if one else "", because="it is not there")
+        return self._name_replaced(one, new[0], other) or AlreadyWritten(id=newer, path=one.path)
+
+    def _name_replaced(self, one: KnownFile, new: Note, other: KnownFile) -> Amended | AlreadyWritten | LeftAlone | None:
+        """Name the older note in the newer one, unless it is named already or no link can hold its name: then return ``None``."""
+        stem = PurePosixPath(other.path).stem
+        if not links.holds(stem) or link_key(stem) in map(link_key, new.supersedes):
+            return None
+        named = dict.fromkeys((*new.supersedes, stem))
+        return self.set_properties(one, {"supersedes": [f"[[{each}]]" for each in named]})
+
+    def holds_less(self, newer: str, older: str) -> bool:
+        """Return whether the older holds on branches, in sessions or at times where the newer does not."""
         known = (self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older))
         new, old = (self._note_at(each.path) if each else None for each in known)
         return new is not None and old is not None and not holds_wherever(new[0], old[0])
@@ -306,7 +322,7 @@ class Writer:
         def says_so(note: Note) -> bool:
             if links.holds(PurePosixPath(one.path).stem) or newest is None or note.valid_until is None:
                 return link_key(note.superseded_by) == new
-            return not note.superseded_by and moment(note.valid_until) == moment(standing_until(newest[0]))
+            return not note.superseded_by and moment(note.valid_until) == moment(newest[0].holds_from)
 
         def not_replacing(text: str, note: Note) -> str | None:
             changes: dict[str, object] = {}
@@ -545,3 +561,13 @@ def _parsed(text: str, path: str, mtime_ns: int) -> Note:
     if isinstance(note, UnreadableNote):
         raise AssertionError(f"we wrote what we cannot read: {note.reason}")
     return note
+
+
+def lapsed(note: Note) -> dict[str, object]:
+    """Return the properties of a waiting note that a person is asked about no more: a proposed one is archived, others stay."""
+    return {"status": NoteStatus.ARCHIVED.value} if note.status is NoteStatus.PROPOSED else {REVIEW: REVIEW_LAPSED}
+
+
+def first_to_lapse(note: Note) -> tuple[int, datetime]:
+    """Return the order in which waiting notes lapse where too many wait: the least important first, of these the oldest."""
+    return note.importance, note.created

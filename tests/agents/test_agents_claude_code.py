@@ -1,5 +1,6 @@
 import json
 import random
+import shlex
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from kite_memory.agents.claude_code import (
     OPENS_NOTES,
     events_for,
     fast_command,
+    is_ours,
     plan_install,
     plan_uninstall,
     shell_line,
@@ -295,6 +297,24 @@ def test_a_command_for_windows_is_read_alike_by_bash_and_cmd() -> None:
     line = shell_line((r"C:\Program Files\Python\python.exe", "-I", r"C:\kite\kite_memory\hook_client.py"), windows=True)
 
     assert line == '"C:/Program Files/Python/python.exe" -I C:/kite/kite_memory/hook_client.py'
+
+
+@pytest.mark.parametrize("character", "' ();#*?[{,=@~")
+def test_a_command_for_windows_is_quoted_for_bash_and_known_again(character: str) -> None:
+    words = (rf"C:\O{character}Brien\python.exe", "-I", rf"C:\O{character}Brien\kite_memory\hook_client.py")
+
+    line = shell_line(words, windows=True)
+
+    assert shlex.split(line) == [word.replace("\\", "/") for word in words]
+    assert is_ours(line)
+
+
+@pytest.mark.parametrize("interpreter", ["C:/O'Brien/python.exe", "C:/Python/python.exe", '"C:/Program Files/python.exe"'])
+def test_a_command_that_left_an_apostrophe_unquoted_is_replaced(interpreter: str) -> None:
+    broken = f"{interpreter} -I -S C:/O'Brien/kite_memory/hook_client.py"
+    before = as_claude_code_writes({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": broken}]}]}})
+
+    assert broken not in installed(before)
 
 
 MAY = (

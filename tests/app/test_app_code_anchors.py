@@ -315,6 +315,19 @@ def test_a_branch_is_merged_when_the_default_one_has_it(repository: Path) -> Non
     assert merged(str(repository.parent / "nowhere"), "fix/press", os.environ) is None
 
 
+def test_a_branch_that_is_known_from_the_origin_alone_is_not_merged_before_the_default_one_has_it(repository: Path) -> None:
+    git(repository.parent, "clone", str(repository), "laptop")
+    laptop = repository.parent / "laptop"
+    git(laptop, "checkout", "-b", "other", "origin/main")
+    git(laptop, "branch", "-D", "fix/press")
+
+    assert merged(str(laptop), "fix/press", os.environ) is False
+    git(repository, "checkout", "main")
+    git(repository, "merge", "--no-ff", "--no-edit", "fix/press")
+    git(laptop, "fetch")
+    assert merged(str(laptop), "fix/press", os.environ) is True
+
+
 def test_a_branch_that_has_only_just_begun_is_not_merged(repository: Path) -> None:
     git(repository, "checkout", "main")
     git(repository, "checkout", "-b", "fix/cider")

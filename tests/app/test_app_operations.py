@@ -22,6 +22,7 @@ from kite_memory.model.event import EventType
 from kite_memory.recall.gate import shipped
 from kite_memory.wiring.services import Services, open_services
 from tests.counts import examples
+from tests.e2e.kmem import eventually
 from tests.sources import aider_log, copilot_session
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
@@ -99,8 +100,24 @@ class TestHook:
         assert again == ""
         assert elsewhere == first
 
+    @pytest.mark.parametrize("folder", ["", "home"])
+    def test_outside_a_project_only_what_belongs_to_none_is_given(
+        self, services: Services, folder: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        home = services.config.vault.parent
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.setenv("USERPROFILE", str(home))
+        services.operations.perform("remember", {"text": "The ladder is kept in the northern shed", "everywhere": True})
+
+        of_a_project = hook(services, prompt=ASKS, cwd=str(home) if folder else "")
+        of_none = hook(services, prompt="where is the ladder kept, in which shed?", cwd=str(home) if folder else "")
+
+        assert of_a_project == ""
+        assert "northern shed" in of_none
+
     def test_a_note_that_never_arrived_is_said_again_and_one_that_is_on_its_way_is_not(self, services: Services) -> None:
-        fields = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": ASKS}
+        cwd = str(services.config.vault.parent / "mycelia")
+        fields = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": ASKS, "cwd": cwd}
         asked, asked_meanwhile, asked_again, asked_later = (
             json.dumps({**fields, "prompt_id": number}).encode() for number in range(4)
         )
@@ -116,6 +133,21 @@ class TestHook:
         assert again == first
         assert while_on_its_way == services.hooks.answer(asked_later) == ""
         assert [bool(each["notes"]) for each in prompts(services)] == [False, True, False]
+
+    def test_before_the_vault_was_compared_nothing_is_given_and_what_shall_be_kept_is_kept(self, services: Services) -> None:
+        cwd = str(services.config.vault.parent / "mycelia")
+        fields = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "cwd": cwd}
+        asked, kept = (
+            json.dumps({**fields, "prompt": prompt}).encode()
+            for prompt in (ASKS, "Remember that the ladder is in the northern shed.")
+        )
+
+        silent = [services.hooks.prepare(body, silent=True)[0] for body in (asked, kept)]
+        said, _ = services.hooks.prepare(asked)
+
+        assert silent == ["", ""]
+        assert "decisions/postgresql" in said
+        assert eventually(lambda: bool(services.operations.perform("search", {"query": "northern shed"})["hits"]))
 
     def test_a_brief_that_never_arrived_comes_with_the_next_prompt_and_once(self, services: Services) -> None:
         body = {"session_id": SESSION, "cwd": str(services.config.vault.parent / "mycelia")}
@@ -178,6 +210,9 @@ class TestHook:
         assert services.hooks.answer(body) == ""
 
     def test_a_prompt_without_session_or_folder_is_answered_all_the_same(self, services: Services) -> None:
+        services.operations.perform(
+            "remember", {"text": "The job queue migration targets a PostgreSQL database", "everywhere": True}
+        )
         body = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": ASKS}).encode()
 
         assert "<vault-context>" in services.hooks.answer(body)
@@ -438,6 +473,19 @@ class TestRecall:
 
         assert answer["block"] == hook(services, prompt=ASKS)
         assert answer["for_the_judge"] == 0
+
+    @pytest.mark.parametrize(("head", "given"), [("main", False), ("fix/queue", True)])
+    def test_it_is_what_the_hook_gives_on_this_branch(self, services: Services, head: str, given: bool) -> None:
+        folder = services.config.vault.parent / "mycelia"
+        (folder / ".git" / "HEAD").write_text(f"ref: refs/heads/{head}\n")
+        for path in services.config.vault.glob("decisions/*.md"):
+            path.write_text(path.read_text().replace("project: mycelia\n", "project: mycelia\nbranch: fix/queue\n"))
+        services.pipeline.compare_vault()
+
+        answer = services.operations.perform("recall", {"prompt": ASKS, "cwd": str(folder)})
+
+        assert ("decisions/" in answer["block"]) is given
+        assert answer["block"] == hook(services, prompt=ASKS)
 
     def test_it_is_explained_part_by_part(self, services: Services) -> None:
         answer = services.operations.perform("recall", {"prompt": ASKS, "explain": True})

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kite_memory.app import review as reviewing_module
-from kite_memory.app.agreement import NoteIndexer
 from kite_memory.app.consolidation import Consolidation
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.review import NoteChanged, Review
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import NoteNotFound, UsageError
@@ -21,8 +21,8 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
 from kite_memory.vault.drafting import Draft, Memo, draft
-from kite_memory.vault.upkeep import MOST_WAITING, NoteUse
-from kite_memory.vault.writing import Written
+from kite_memory.vault.usefulness import NoteUse
+from kite_memory.vault.writing import MOST_WAITING, Written
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.services import FakeServices, fake_services

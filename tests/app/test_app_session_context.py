@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.app.agreement import said_about
+from kite_memory.app.note_indexer import said_about
 from kite_memory.app.session_context import before
 from kite_memory.extensions.contract.extractor_contract import SESSION, event
-from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, evidence_reference
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall.index import Index
 from kite_memory.recall.rendering import block
@@ -27,7 +27,7 @@ SAID = "the blossom froze overnight, so the fleece goes over the espaliers now"
 
 def note(*evidence: Event, title: str = "Frost cover") -> Note:
     at = datetime(2026, 3, 2, tzinfo=UTC)
-    references = tuple(evidence_reference(each.provider, each.session, each.id) for each in evidence)
+    references = tuple(each.reference for each in evidence)
     return Note(
         id="frost",
         path="facts/frost.md",

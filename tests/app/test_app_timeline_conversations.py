@@ -23,7 +23,7 @@ from kite_memory.app.question_answering import (
 )
 from kite_memory.app.searching import TimelineConversations
 from kite_memory.app.session_context import conversation
-from kite_memory.model.event import Event, EventType, Where, evidence_reference
+from kite_memory.model.event import Event, EventType, Where
 from kite_memory.recall.embedder import Vectors
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
@@ -115,7 +115,7 @@ def test_a_pointed_at_conversation_opens_by_its_citation_and_by_the_handle_in_it
     keep(store, [asked, answered])
     while store.cards.rebuild():
         pass
-    citation = evidence_reference(asked.provider, asked.session, asked.id)
+    citation = asked.reference
     _, (pointer,) = TimelineConversations(cards=store.cards, meaning=None).opening(CHATS[0][0], project="orchard", session="now")
 
     opened = conversation(store, citation)

@@ -24,7 +24,7 @@ from kite_memory.distill.budget import Allowance, Budget, Spending
 from kite_memory.distill.extractor import Ending, Inquiry, Reply, Usage
 from kite_memory.errors import UsageError
 from kite_memory.extensions.contract.extractor_contract import SESSION
-from kite_memory.model.event import EvidenceReference, evidence_reference
+from kite_memory.model.event import EvidenceReference
 from kite_memory.wiring.services import Services, open_services
 from tests.app.test_app_operations import config_in
 from tests.fakes.judges import ScriptedBackend
@@ -459,7 +459,7 @@ def test_a_page_never_tears_events_of_one_ordinal_apart(room: int, monkeypatch: 
 def test_what_became_of_an_event_is_reported_by_its_citation(worked: Services) -> None:
     failure = next(event for event in worked.timeline.events.of_session(SESSION.provider, SESSION.id) if event.status == "failed")
 
-    answer = perform(worked, "became", citation=evidence_reference(failure.provider, failure.session, failure.id))
+    answer = perform(worked, "became", citation=failure.reference)
 
     assert answer["became"] == ["no fix is known in its session"]
     assert perform(worked, "became", citation="nonsense") == {"became": []}

@@ -6,6 +6,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from kite_memory.cli.console import print_data, print_json, print_message
 from kite_memory.cli.main import app, main
+from kite_memory.cli.memory import editor_words
 from kite_memory.cli.results import print_found, with_short_home
 from kite_memory.errors import KiteError, UsageError
 
@@ -214,3 +216,25 @@ def test_on_a_narrow_terminal_a_result_ends_with_the_notes_short_id(
     line = screen.getvalue().replace("\x1b[1m", "").replace("\x1b[0m", "").rstrip("\n")
     assert "PostgreSQL instead of SQLite for the job" in line
     assert line.endswith(f"  {opened_by}") and len(line) <= columns
+
+
+@pytest.mark.parametrize(
+    ("editor", "words"),
+    [
+        (r"C:\Tools\ed.exe", [r"C:\Tools\ed.exe"]),
+        (r"C:\Tools\ed.exe --wait", [r"C:\Tools\ed.exe", "--wait"]),
+        (r'"C:\Program Files\ed.exe" --wait "two words"', [r"C:\Program Files\ed.exe", "--wait", "two words"]),
+        ("ed -p", ["ed", "-p"]),
+    ],
+)
+def test_an_editor_for_windows_may_be_named_by_its_path(editor: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+
+    assert editor_words(editor, windows=True) == words
+
+
+def test_an_editor_s_path_needs_no_quotes_on_windows(tmp_path: Path) -> None:
+    editor = tmp_path / "O'Brien's editor"
+    editor.touch()
+
+    assert editor_words(str(editor), windows=True) == [str(editor)]

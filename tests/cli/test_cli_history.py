@@ -73,6 +73,22 @@ def test_a_brief_is_polished_by_the_model_that_is_set_up(worked_in: Machine) -> 
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize(("folder", "given"), [("orchard/trees", ".."), ("shed", "../orchard")])
+def test_a_folder_named_by_steps_upwards_is_that_folder(worked_in: Machine, folder: str, given: str) -> None:
+    (worked_in.home / folder).mkdir(parents=True)
+    later = Transcript("0c0c0000-0000-4000-8000-000000000003", first=0x0C000001, cwd=str(worked_in.home / "mill"))
+    later.user("Grind the wheat before noon")
+    later.assistant("It is ground.")
+    (worked_in.home / ".claude/projects/-orchard/later.jsonl").write_bytes(later.bytes)
+    assert in_this_process(worked_in, ["backfill"], cwd=worked_in.home).code == 0
+    plain = in_this_process(worked_in, ["resume", "--cwd", str(worked_in.home / "orchard")], cwd=worked_in.home)
+
+    shown = in_this_process(worked_in, ["resume", "--cwd", given], cwd=worked_in.home / folder)
+
+    assert plain.out.startswith("orchard ")
+    assert shown.out == plain.out
+
+
 def test_without_a_model_the_plain_brief_is_shown_and_why(worked_in: Machine) -> None:
     plain = in_this_process(worked_in, ["resume", "--cwd", "orchard"], cwd=worked_in.home)
     shown = in_this_process(worked_in, ["resume", "--cwd", "orchard", "--polish"], cwd=worked_in.home)
@@ -80,6 +96,30 @@ def test_without_a_model_the_plain_brief_is_shown_and_why(worked_in: Machine) ->
     assert shown.out == plain.out
     assert "note:" not in plain.err
     assert shown.err.startswith("note: no model is set up that could polish it")
+
+
+@pytest.mark.parametrize("how", [[], ["--json"], ["--tokens", "0"], ["--tokens", "0", "--json"]])
+def test_a_conversation_is_shown_by_its_citation(worked_in: Machine, how: list[str]) -> None:
+    asked = in_this_process(worked_in, ["timeline", FIRST, "--json"], cwd=worked_in.home).json()["events"][0]["id"]
+
+    shown = in_this_process(worked_in, ["show", f"claude-code:{FIRST}#{asked[:8]}", *how], cwd=worked_in.home)
+
+    assert shown.code == 0, shown.err
+    assert "Let the sweeper take back claims" in shown.out
+
+
+def test_several_notes_are_shown_whole(machine: Machine) -> None:
+    for name in ("plums", "pears"):
+        words = f"About {name}. " + f"A tree of {name} is watered. " * 500
+        assert in_this_process(machine, ["remember", words], cwd=machine.home).code == 0
+
+    one, both = (
+        in_this_process(machine, ["show", *names, "--tokens", "0"], cwd=machine.home)
+        for names in (["About plums"], ["About plums", "About pears"])
+    )
+
+    assert one.out.count("is watered") >= 500
+    assert both.out.count("is watered") >= 1_000
 
 
 @pytest.mark.parametrize("daemon", [False, True])

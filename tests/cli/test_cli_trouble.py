@@ -283,3 +283,40 @@ def test_doctor_links_the_commands_again_where_their_environment_has_moved(machi
     assert found.code == 3
     assert "problem  `kmem` is not on your PATH" in found.out
     assert link.resolve() == Path(sys.executable).parent.resolve() / "kmem"
+
+
+def test_a_project_is_named_alike_everywhere(machine: Machine) -> None:
+    assert kmem(machine, "remember", "Pears ripen in the orchard", "--project", "orchard").code == 0
+    assert kmem(machine, "remember", "Apples ripen in the mill", "--project", "mill").code == 0
+
+    found = [hit["title"] for hit in kmem(machine, "search", "ripen", "--project", "Orchard", "--json").json()["hits"]]
+    drawn = kmem(machine, "graph", "--format", "json", "--project", "Orchard").out
+    exported = kmem(machine, "export", "--out", "-", "--project", "Orchard").out
+    token = kmem(machine, "token", "create", "ci", "--project", "Orchard")
+
+    assert len(found) == 1
+    for text in (found[0], drawn, exported):
+        assert "Pears" in text
+        assert "Apples" not in text
+    assert "reads and writes all scopes of orchard," in token.err
+
+
+@pytest.mark.parametrize("words", [["graph"], ["export", "--out", "-"]])
+def test_a_project_that_no_note_belongs_to_is_an_error(machine: Machine, words: list[str]) -> None:
+    assert kmem(machine, "remember", "Pears ripen", "--project", "orchard").code == 0
+
+    shown = kmem(machine, *words, "--project", "mill")
+
+    assert shown.code == 2
+    assert "error: no note belongs to a project called mill\nhint: known ones are: orchard" in shown.err
+
+
+@pytest.mark.parametrize(("called", "how", "code"), [("Pears", [], 2), ("Pears", ["--yes"], 0), ("Pears ripen late", [], 0)])
+def test_a_part_of_a_title_forgets_nothing_unasked(machine: Machine, called: str, how: list[str], code: int) -> None:
+    assert kmem(machine, "remember", "Pears ripen late").code == 0
+
+    done = kmem(machine, "forget", called, *how)
+
+    assert done.code == code
+    assert (kmem(machine, "show", "Pears ripen late").code == 0) is (code != 0)
+    assert code == 0 or "Pears ripen late  (projects/" in done.err

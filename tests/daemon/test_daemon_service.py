@@ -13,20 +13,24 @@ from xml.etree.ElementTree import Element, fromstring
 import pytest
 
 from kite_memory.daemon.service_units import (
+    LABEL,
     UNIT,
     Manager,
     Service,
     install,
     launchd_agent,
     namespaces_allowed,
+    runs,
     scheduled_task,
     show,
+    start_again,
     systemd_unit,
     this_manager,
     uninstall,
     windows_user,
 )
 from kite_memory.errors import KiteError
+from tests.e2e.kmem import Machine
 
 SERVICE = Service(
     command=("/opt/py/bin/python3", "-m", "kite_memory.cli.main", "daemon"),
@@ -298,10 +302,13 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def put(programs: Path, name: str, *, code: int = 0, says: str = "") -> None:
+def put(programs: Path, name: str, *, code: int = 0, says: str = "", prints: Path = Path("/dev/null")) -> None:
     program = programs / name
     log = programs.parent / "asked"
-    program.write_text(f"#!/bin/sh\necho {name} \"$@\" >> '{log}'\necho '{says}' >&2\nexit {code}\n", encoding="ascii")
+    shell = (
+        f"echo {name} \"$@\" >> '{log}'\necho '{says}' >&2\nwhile read -r line; do echo \"$line\"; done < '{prints}'\nexit {code}\n"
+    )
+    program.write_text(f"#!/bin/sh\n{shell}", encoding="ascii")
     program.chmod(0o755)
 
 
@@ -314,6 +321,32 @@ def linux(tmp_path: Path) -> Manager:
 
 
 needs_shell = pytest.mark.skipif(sys.platform == "win32", reason="its fake programs are shell scripts")
+
+
+@needs_shell
+@pytest.mark.parametrize(
+    ("platform", "program", "says", "question", "step"),
+    [
+        ("linux", "systemctl", "77", f"--user show --property=MainPID --value {UNIT}", f"--user start {UNIT}"),
+        ("darwin", "launchctl", "\tstate = running\n\tpid = 77", f"print gui/501/{LABEL}", f"kickstart gui/501/{LABEL}"),
+    ],
+)
+def test_the_process_that_the_service_manager_runs_is_known_and_started_by_it(
+    tmp_path: Path, programs: Path, platform: str, program: str, says: str, question: str, step: str
+) -> None:
+    manager = Manager(platform=platform, home=tmp_path / "home", log=tmp_path / "log", uid=501)
+    put(programs, program)
+    not_installed = runs(manager, 77)
+    install(SERVICE, manager)
+    (programs.parent / "asked").unlink()
+    (programs.parent / "says").write_text(f"{says}\n", encoding="ascii")
+    put(programs, program, prints=programs.parent / "says")
+
+    known = [runs(manager, pid) for pid in (77, 7, 0)]
+
+    assert (not_installed, known) == (False, [True, False, False])
+    assert start_again(manager) == ""
+    assert asked(programs) == [f"{program} {question}", f"{program} {question}", f"{program} {step}"]
 
 
 @needs_shell
@@ -443,3 +476,26 @@ def test_this_manager_is_the_one_we_run_on(tmp_path: Path) -> None:
 
     assert manager.platform == sys.platform
     assert manager.uid == (os.getuid() if hasattr(os, "getuid") else 0)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="systemd runs on Linux alone")
+def test_a_daemon_that_systemd_runs_is_started_again_by_systemd(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "ada")
+    unit = machine.home / ".config/systemd/user" / UNIT
+    unit.parent.mkdir(parents=True)
+    unit.write_text(machine.kmem("service", "show").out)
+    assert machine.kmem("up", "--no-hooks").code == 0
+    first = machine.kmem("status", "--json").json()["daemon"]["pid"]
+    systemctl = machine.home / "bin/systemctl"
+    systemctl.parent.mkdir()
+    daemon = f"'{sys.executable}' -m kite_memory daemon </dev/null >/dev/null 2>&1 &"
+    systemctl.write_text(f'#!/bin/sh\necho "$@" >> "$HOME/asked"\ncase "$*" in *show*) echo {first};; *start*) {daemon}\nesac\n')
+    systemctl.chmod(0o755)
+
+    changed = machine.kmem("config", "set", "recall.dial", "quiet")
+
+    second = machine.kmem("status", "--json").json()["daemon"]["pid"]
+    stopped = machine.kmem("down")
+    assert (changed.code, stopped.code) == (0, 0), changed.err + stopped.err
+    assert second not in (None, first)
+    assert (machine.home / "asked").read_text().splitlines()[-1] == f"--user start {UNIT}"

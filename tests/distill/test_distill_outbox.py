@@ -194,6 +194,20 @@ def test_an_empty_record_is_a_complete_answer(outbox: Outbox) -> None:
     assert outbox.refusals() == {"unsupported": 2}
 
 
+def test_an_answer_about_an_erased_line_is_asked_for_again(outbox: Outbox) -> None:
+    for number in (1, 2):
+        outbox.formed.add([span(number)])
+        outbox.reserve(f"chunk-{number}", Usage(), ROOMY, day=DAY)
+        outbox.answer(f"chunk-{number}", RECORD, Usage(), extractor="fake")
+    erased = outbox.formed.of_session("claude-code", "s1")[0]
+
+    outbox.drop_answers([("claude-code", "s1", erased.first)])
+
+    waiting = outbox.next_waiting(now=0.0)
+    assert isinstance(waiting, WaitingChunk)
+    assert (waiting.id, [each.id for each in outbox.answered()]) == ("chunk-1", ["chunk-2"])
+
+
 def test_a_newer_or_damaged_file_is_refused(tmp_path: Path) -> None:
     newer, damaged = tmp_path / "newer.sqlite", tmp_path / "damaged.sqlite"
     with sqlite3.connect(newer) as database:
@@ -217,7 +231,7 @@ def test_what_cannot_be_opened_at_all_is_not_called_damaged(tmp_path: Path) -> N
 
 
 def test_what_cannot_be_read_any_more_is_reported_as_ours(outbox: Outbox) -> None:
-    outbox._database.execute("DROP TABLE chunks")  # as where its disk is gone
+    outbox._database.writer.execute("DROP TABLE chunks")  # as where its disk is gone
 
     with pytest.raises(StateNotWritten):
         outbox.states()
@@ -232,7 +246,7 @@ def test_the_folders_above_it_are_private(tmp_path: Path) -> None:
 
 
 def test_an_outbox_that_may_only_be_read_names_its_owner_and_not_the_disk(outbox: Outbox) -> None:
-    outbox._database.execute("PRAGMA query_only = ON")
+    outbox._database.writer.execute("PRAGMA query_only = ON")
 
     with pytest.raises(StateNotWritten, match="may not be opened or written") as raised:
         outbox.formed.add([span(0)])

@@ -1,5 +1,6 @@
 """Other memories, and what becomes of them here."""
 
+import io
 import json
 import sqlite3
 import zipfile
@@ -14,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kite_memory.app.agreement import NoteIndexer
 from kite_memory.app.importer import Importer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.exchange import ImportFormat
 from kite_memory.exchange.foreign import Foreign, NotImported, ReimportedNote, as_json, drafts, jsonl, note_of, zipped
@@ -273,15 +274,54 @@ def vault_at(home: Path) -> Iterator[Vault]:
         yield vault
 
 
-def import_all(vault: Vault, home: Path, file: Path, *, trust: bool = True) -> None:
+def import_all(vault: Vault, home: Path, file: Path, *, trust: bool = True) -> list[Any]:
+    """Return what was passed over."""
+    passed: list[Any] = []
     recall = Recall(index=Index(home / "index", embedder=HashingEmbedder(dim=32)), memory=SessionMemory(home / "shown.sqlite"))
     timeline = Timeline(home / "timeline.sqlite")
     importer = Importer(vault=vault, indexer=NoteIndexer(notes=vault.notes, events=timeline.events, recall=recall))
     start: int | None = 0
     while start is not None:
-        start = importer.import_part(path=str(file), start=start, accepted=trust)["next"]
+        part = importer.import_part(path=str(file), start=start, accepted=trust)
+        start = part["next"]
+        passed += part["passed_over"]
     recall.close()
     timeline.close()
+    return passed
+
+
+def test_a_persons_pages_are_taken_whole_and_one_of_the_same_title_in_another_folder_is_its_own_note(tmp_path: Path) -> None:
+    steps = [f"Step {number}: turn valve {number} by {number * 7} degrees." for number in range(600)]
+    pages = {
+        "big.md": "\n\n".join(("# The press", *steps)),
+        "alpha/todo.md": "# TODO\n\nOrder the pump for the orchard, and call about the leak in row seven.",
+        "beta/todo.md": "# TODO\n\nWrite the invoice for the bakery, and ask Kim for the address.",
+    }
+    for path, said in pages.items():
+        (tmp_path / "pages" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "pages" / path).write_text(said)
+    with vault_at(tmp_path) as vault:
+        for _ in range(2):
+            import_all(vault, tmp_path, tmp_path / "pages")
+
+        bodies = {entry.title: entry.body for entry in map(vault.notes.read, paths_of(vault)) if entry is not None}
+
+    assert sorted(bodies) == ["TODO", "TODO (beta/todo)", "The press"]
+    assert bodies["The press"] == "\n\n".join(steps)
+    assert bodies["TODO (beta/todo)"].startswith("Write the invoice")
+    assert "invoice" not in bodies["TODO"]
+
+
+def test_what_is_cut_from_anothers_note_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "mem0.json").write_text(json.dumps({"results": [{"id": "a", "memory": "Pears keep. " * 1_500}]}))
+    with vault_at(tmp_path) as vault:
+        assert import_all(vault, tmp_path, tmp_path / "mem0.json") == [
+            {"reason": "the rest of a note of more than 12,000 characters", "count": 1}
+        ]
+
+
+def paths_of(vault: Vault) -> list[str]:
+    return [entry.path for entry in vault.notes.entries()]
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.zip"])
@@ -429,6 +469,12 @@ def test_the_same_files_zip_to_the_same_bytes() -> None:
     files = [("topics/frost.md", NEW_YEAR, b"text")]
 
     assert zipped(files) == zipped(files)
+
+
+@pytest.mark.parametrize(("year", "written"), [(1970, 1980), (2107, 2107), (2108, 2107), (9999, 2107)])
+def test_a_year_that_no_zip_can_hold_becomes_the_nearest(year: int, written: int) -> None:
+    with zipfile.ZipFile(io.BytesIO(zipped([("a.md", datetime(year, 1, 1, tzinfo=UTC), b"text")]))) as made:
+        assert made.infolist()[0].date_time[0] == written
 
 
 def test_everything_that_is_known_of_a_note_is_written_down() -> None:

@@ -34,6 +34,16 @@ def test_a_repository_gives_its_name_to_every_folder_in_it(home: Path) -> None:
     assert project_of(str(orchard / "trees" / "pears")) == "orchard"
 
 
+def test_a_path_with_steps_upwards_is_followed(home: Path) -> None:
+    orchard = repository(home / "orchard")
+    (orchard / "trees").mkdir()
+    (home / "shed").mkdir()
+
+    assert project_of(f"{orchard}/trees/..") == "orchard"
+    assert project_of(f"{home}/shed/../orchard") == "orchard"
+    assert project_of(f"{home}/shed/..") == ""
+
+
 def test_a_folder_that_is_gone_belongs_to_the_repository_it_was_in(home: Path) -> None:
     orchard = repository(home / "orchard")
 

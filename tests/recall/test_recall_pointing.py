@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from kite_memory.model.hit import Hit, Injection, Pointer, Quote
 from kite_memory.model.note import NoteKind
 from kite_memory.recall import pointing
+from kite_memory.recall.gate import Dial
 from kite_memory.recall.rendering import handle, likely_tokens, render_prompt_block
-from kite_memory.recall.select import Prompt, Situation
+from kite_memory.recall.select import Prompt, Requirement, Situation
 from tests.recall.notes import AUTH, DAY, LINT, QUEUE, VAULT, note
 from tests.recall.services import Services
 
@@ -126,6 +128,26 @@ def test_a_question_of_the_past_is_answered_in_full_where_the_best_is_clear() ->
     assert pointing.asked_for(text, LIKELY) == 1
     assert pointing.asked_for("pick postgres", LIKELY) == 0
     assert pointing.asked_for(text, [LIKELY[0], replace(LIKELY[1], score=0.39)]) == 0
+
+
+@pytest.mark.parametrize(("dial", "least"), [("quiet", 0.143), ("normal", 0.1), ("eager", 0.036)])
+def test_the_dial_moves_what_a_question_of_the_past_needs(dial: Dial, least: float) -> None:
+    readiness = Requirement(dial=dial).readiness
+
+    def asked(score: float) -> int:
+        return pointing.asked_for("why did we pick postgres?", [replace(LIKELY[0], score=score)], readiness=readiness)
+
+    assert (asked(least - 0.001), asked(least + 0.001)) == (0, 1)
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_a_question_of_the_past_is_given_no_more_notes_than_are_set(tmp_path: Path, most: int) -> None:
+    services = Services(tmp_path).over(*VAULT).reopened(notes_per_prompt=most)
+
+    said = services.says("why did we choose PostgreSQL over SQLite for the job queue?")
+
+    assert len(said.hits) == most
+    services.recall.close()
 
 
 @pytest.mark.parametrize(

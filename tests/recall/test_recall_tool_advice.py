@@ -316,6 +316,21 @@ def test_a_note_of_a_branch_is_reported_on_that_branch(tmp_path: Path, branch: s
     recall.close()
 
 
+def test_warnings_of_another_branch_hide_no_warning(tmp_path: Path) -> None:
+    index = Index(tmp_path / "index", embedder=HashingEmbedder(dim=32))
+    recall = Recall(index=index, memory=SessionMemory(tmp_path / "memory.db"))
+    others = [
+        replace(insight("Main is protected", "Never `git push --force`.", branch="fix/queue"), id=f"n{n}", path=f"topics/n{n}.md")
+        for n in range(60)
+    ]
+    recall.refresh(Pile(*others, insight("Main is protected", "Whoever pushes it by force with `git push --force` has to tell.")))
+
+    advice = recall.act(Action(session="s", project="orchard", tool="Bash", command="git push --force"), branch="main")
+
+    assert "has to tell" in advice.block
+    recall.close()
+
+
 def test_what_was_said_is_in_the_log(tmp_path: Path) -> None:
     index = Index(tmp_path / "index", embedder=HashingEmbedder(dim=32))
     recall = Recall(index=index, memory=SessionMemory(tmp_path / "memory.db"))

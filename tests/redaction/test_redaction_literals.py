@@ -1,15 +1,21 @@
 """A person's own literals are never kept, and the list of them does not hold them."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kite_memory.cli.memory import team_search
+from kite_memory.config import Config, EmbedderConfig, ExtractorConfig, TeamConfig
 from kite_memory.errors import KiteError
+from kite_memory.keys import keys_beside
 from kite_memory.protected import protect_file, protected_file, protected_literals, read_literals
 from kite_memory.redaction import redact
 from kite_memory.redaction.cleaning import Literals, literal, protect
+from kite_memory.wiring.models import backend_of, batches_of, second_embedder, team_recall_of
 from kite_memory.wiring.services import open_services
+from kite_memory.wiring.team import team_store
 from tests.app.test_app_operations import config_in
 
 ENV = """\
@@ -111,3 +117,38 @@ def test_a_literal_is_found_at_every_place(word: str) -> None:
     assert known.find(f"{word} and é{word}")[0][:2] == (0, len(word))
     assert known.find(f"x🍐{word}")[-1][:2] == (2, 2 + len(word))
     assert known.find(word[:-1]) == []
+
+
+WAYS_OUT: dict[str, Callable[[Config], object]] = {
+    "a search at the team": lambda config: team_search(config, "blue pears in march", project="", limit=1, seconds=0.0),
+    "a prompt at the team": lambda config: team_recall_of(config, keys_beside(config.file)),
+    "the team's store": lambda config: team_store(config, "postgresql://nobody@127.0.0.1:9/none"),
+    "an embedder": lambda config: second_embedder(config, keys_beside(config.file)),
+    "a model": lambda config: backend_of(config, keys_beside(config.file)),
+    "a batch for a model": lambda config: batches_of(config, keys_beside(config.file)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_OUT)
+def test_a_protected_literal_takes_no_way_out(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("KMEM_TEAM_TOKEN", "VOYAGE_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, "an-invented-key")
+    monkeypatch.setattr("kite_memory.wiring.models.voyage_command", str)
+    config = Config(
+        file=tmp_path / "config.toml",
+        state=tmp_path,
+        vault=tmp_path,
+        claude_root=tmp_path,
+        team=TeamConfig(ask="search" if "search" in way else "prompt", bridge="http://127.0.0.1:9/mcp"),
+        embedder=EmbedderConfig(name="voyage"),
+        extractor=ExtractorConfig(name="anthropic"),
+    )
+    (tmp_path / ".env").write_text(ENV)
+    protect_file(tmp_path / ".env", config.file)
+
+    try:
+        WAYS_OUT[way](config)
+    except KiteError:  # no server is there
+        assert way == "the team's store"
+
+    assert redact("blue pears in march") == "[redacted:protected]"

@@ -1,8 +1,14 @@
 """Notes on several machines: nothing is lost, nothing doubled, and what was forgotten stays forgotten."""
 
 import os
+import sys
+from datetime import UTC, date, timedelta, timezone, tzinfo
 from pathlib import Path
 
+import pytest
+
+from kite_memory.model.note import Create
+from kite_memory.vault import consolidation
 from tests.sync.homes import Clock, Home, homes, open_home, settle
 
 
@@ -277,3 +283,91 @@ def test_a_note_beside_its_copy_can_be_renamed_and_deleted(tmp_path: Path) -> No
 
         notes = [Path(path).name for path in alike(laptop, desk) if "conflicted copy" not in path]
         assert notes == ["covers.md"]
+
+
+def test_a_page_without_an_id_that_was_forgotten_stops_no_later_change(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        (laptop.vault / "boiler.md").write_text("# Boiler\n\nIt is serviced in May.\n")
+        settle(laptop, desk)
+        boiler = laptop.services.vault.notes.read("boiler.md")
+        assert boiler is not None
+        laptop.forgetting.forget_notes([boiler])
+        laptop.remember("Frost covers come off in May.")
+
+        settle(laptop, desk)
+
+        assert list(alike(laptop, desk)) == [path for path in laptop.files() if "boiler" not in path]
+        assert desk.sync()["problems"] == []
+
+
+def test_a_page_that_the_others_never_saw_is_forgotten_without_a_word_to_them(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        (laptop.vault / "boiler.md").write_text("# Boiler\n\nIt is serviced in May.\n")
+        laptop.services.vault.scanner.compare()
+        boiler = laptop.services.vault.notes.read("boiler.md")
+        assert boiler is not None
+        laptop.forgetting.forget_notes([boiler])
+
+        assert laptop.sync()["went"]["gone"] == 0
+        assert desk.sync()["problems"] == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+def test_a_note_whose_name_not_every_system_allows_stays_and_is_named(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        (laptop.vault / "Meeting: plan.md").write_text("# Plan\n\nPrune the pears.\n")
+        laptop.remember("Frost covers come off in May.")
+
+        report = laptop.sync()
+
+        assert report["problems"] == ["Meeting: plan.md stays here: not every system allows its name"]
+        assert desk.sync()["problems"] == []
+        assert len(desk.files()) == 1
+        (laptop.vault / "Meeting: plan.md").rename(laptop.vault / "Meeting plan.md")
+        settle(laptop, desk)
+        assert "Meeting plan.md" in alike(laptop, desk)
+
+
+def journal(home: Home, zone: tzinfo) -> None:
+    """Write the pages of all days, as a consolidation does in this time zone."""
+    vault = home.services.vault
+    notes = [note for entry in vault.notes.entries() if (note := vault.notes.read(entry.path)) is not None]
+    pages = consolidation.day_pages(notes, [], today=date(2099, 1, 1), zone=zone)
+    for step in consolidation.days(pages, {note.id: note for note in notes}, vault.notes.is_ours):
+        texts = {path: vault.notes.text(path) for path in consolidation.needed(step) if vault.notes.raw(path) is not None}
+        for change in consolidation.changes(step, texts):
+            if change.note is None:
+                assert vault.edits.rewrite(change.path, change.before, change.after)
+            else:
+                vault.planner.carry_out([Create(note=change.note, because="the day is over")])
+
+
+def test_the_days_of_the_journal_are_made_by_each_machine_and_neither_copied_nor_doubled(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        east, west = timezone(timedelta(hours=13)), timezone(timedelta(hours=-11))
+        laptop.remember("The pump is serviced in May."), desk.remember("The loft is swept in June.")
+        journal(laptop, east), journal(desk, west)
+        settle(laptop, desk)
+        for home, zone in ((laptop, east), (desk, west)) * 2:
+            journal(home, zone)
+            assert (home.sync()["went"]["notes"], home.sync()["copies"]) == (0, [])
+
+        for home in (laptop, desk):
+            days = [path for path in home.files() if path.startswith("journals/")]
+            assert len(days) == 1
+            assert "pump" in home.files()[days[0]] and "loft" in home.files()[days[0]]
+
+
+def test_a_day_of_the_journal_that_its_owner_edited_reaches_the_others_and_stays(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        laptop.remember("The pump is serviced in May.")
+        settle(laptop, desk)
+        journal(laptop, UTC), journal(desk, UTC)
+        settle(laptop, desk)
+        (day,) = [path for path in laptop.files() if path.startswith("journals/")]
+        (laptop.vault / day).write_text(laptop.files()[day] + "\nA good day.\n")
+        settle(laptop, desk)
+        journal(desk, UTC)
+
+        assert desk.files() == laptop.files()
+        assert "A good day." in desk.files()[day]

@@ -75,10 +75,17 @@ def test_no_change_of_a_segment_goes_unnoticed(put: bytes, at: int) -> None:
     changed = content[:at] + put + content[at + len(put) :]
 
     if changed == content:
-        assert unpack(content, key=KEY, machine="laptop-00000000", number=3) == ROWS
+        assert unpack(content, key=KEY, machine="laptop-00000000", number=3) == (ROWS, 0)
     else:
         with pytest.raises(NotWhole):
             unpack(changed, key=KEY, machine="laptop-00000000", number=3)
+
+
+def test_a_malformed_row_is_left_out_and_the_others_are_read() -> None:
+    odd = UptakeRow(note="a\nb", shown=1, used=0, ignored=0)
+    content = pack([ROWS[0], odd, ROWS[1]], key=KEY, machine="laptop-00000000", number=3)
+
+    assert unpack(content, key=KEY, machine="laptop-00000000", number=3) == (ROWS, 1)
 
 
 @given(

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
-from kite_memory.model.event import PLANNING, EventType, Status, evidence_reference
-from kite_memory.timeline.resume import Brief, brief, together
+from kite_memory.model.event import PLANNING, EventType, Status, merged_by_time
+from kite_memory.timeline.progress import BriefLine, BriefPart, fitted
+from kite_memory.timeline.resume import Brief, brief
 from kite_memory.timeline.runs import open_failures, runs
-from kite_memory.timeline.standing import BriefLine, BriefPart, fitted
 from tests.fakes.work import Work, session
 
 HOME = "/home/ada/orchard"
@@ -42,7 +42,7 @@ def test_every_line_cites_events_that_are_there() -> None:
 
     assert {line.part for line in of(work).lines} == set(BriefPart)
     assert all(line.evidence for line in of(work).lines)
-    assert cited <= {evidence_reference(each.provider, each.session, each.id) for each in work.events}
+    assert cited <= {each.reference for each in work.events}
 
 
 class TestDoing:
@@ -591,9 +591,7 @@ class TestStable:
         stable = of(work).stable
 
         assert stable is not None
-        assert [(file.path, file.evidence) for file in stable.files] == [
-            ("a.py", evidence_reference(then.provider, then.session, then.id))
-        ]
+        assert [(file.path, file.evidence) for file in stable.files] == [("a.py", then.reference)]
         assert lines_of(work, BriefPart.STABLE) == [
             "2026-03-01 09:00, at commit abc1234: `pytest` passed (4 passed), since then b.py, a.py"
         ]
@@ -736,7 +734,7 @@ def test_put_together_each_keeps_its_own_order(own: list[int], other: list[int])
     first = [replace(event(number), at=START + timedelta(seconds=at)) for number, at in enumerate(own)]
     second = [replace(event(100 + number), at=START + timedelta(seconds=at)) for number, at in enumerate(other)]
 
-    merged = together(first, [second])
+    merged = merged_by_time(first, second)
 
     assert [each for each in merged if each in first] == first
     assert [each for each in merged if each in second] == second

@@ -12,7 +12,7 @@ from kite_memory.errors import KiteError, NoteNotFound, VaultReadOnly
 from kite_memory.model.note import Amend, Create, NoteStatus, Rejected, Scope, Skip, Supersede
 from kite_memory.vault.drafting import Memo
 from kite_memory.vault.folders import FolderPlace, KernelRenames, NotSupported, PlainRenames, Renames
-from kite_memory.vault.keyed_notes import KeyPlace
+from kite_memory.vault.ledger import KeyPlace
 from kite_memory.vault.notefile import UnreadableNote, parse
 from kite_memory.vault.vault import Vault
 from tests.vault.building import (
@@ -81,8 +81,8 @@ def remember(vault: Vault) -> None:
 
 def keep(vault: Vault) -> None:
     place = KeyPlace(key="port", scope=Scope.GLOBAL)
-    vault.keys.keep(place, lambda before: "Port 8080.")
-    vault.keys.keep(place, lambda before: "Port 8081.")
+    vault.keys.write(place, lambda before: "Port 8080.")
+    vault.keys.write(place, lambda before: "Port 8081.")
 
 
 def lay_out(vault: Vault) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.note import NoteKind, NoteStatus
-from kite_memory.vault.upkeep import PASSING, UNSHOWN, NoteUse, has_faded, is_junk, is_worth_a_line, strength
+from kite_memory.vault.usefulness import PASSING, UNSHOWN, NoteUse, has_faded, is_junk, is_worth_a_line, strength
 from tests.vault.building import START, note
 
 BUG = "The press fails on line 12 of press.py"

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,23 +11,16 @@ from kite_memory.errors import KiteError
 from kite_memory.model.note import NoteStatus, Scope
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
-from kite_memory.vault.keyed_notes import KeptNote, KeyConflict, KeyPlace
-from kite_memory.vault.ledger import Ledger
+from kite_memory.vault.keyed_notes import KeyConflict, KeyedNote
+from kite_memory.vault.ledger import KeyPlace, Ledger
 from kite_memory.vault.ledger.database import VERSION
+from tests.fakes.clock import Clock
 from tests.vault.building import START, TEMPLATE
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(START)
 
 
 @pytest.fixture
@@ -40,8 +33,8 @@ def vault(tmp_path: Path, clock: Clock) -> Iterator[Vault]:
 PORT = KeyPlace(key="port", scope=Scope.PROJECT, project="orchard")
 
 
-def keep(vault: Vault, said: str, place: KeyPlace = PORT, **given: object) -> KeptNote:
-    return vault.keys.keep(place, lambda before: said, **given)  # type: ignore[arg-type]  # each test's own few
+def keep(vault: Vault, said: str, place: KeyPlace = PORT, **given: object) -> KeyedNote:
+    return vault.keys.write(place, lambda before: said, **given)  # type: ignore[arg-type]  # each test's own few
 
 
 def now(vault: Vault, place: KeyPlace = PORT) -> tuple[str, int] | None:
@@ -57,7 +50,7 @@ def paths(vault: Vault) -> list[str]:
     return [entry.path for entry in vault.notes.entries()]
 
 
-def edited(vault: Vault, kept: KeptNote, old: str, new: str) -> None:
+def edited(vault: Vault, kept: KeyedNote, old: str, new: str) -> None:
     put(vault, kept.note.path, (vault.root / kept.note.path).read_text().replace(old, new))
 
 
@@ -172,7 +165,7 @@ def test_what_its_owner_saves_while_a_key_is_written_is_not_written_over(vault: 
         return "9090"
 
     with pytest.raises(KeyConflict, match="edited by its owner"):
-        vault.keys.keep(PORT, meanwhile)
+        vault.keys.write(PORT, meanwhile)
 
     assert now(vault) == ("mine", 2)
 
@@ -291,8 +284,8 @@ def test_keys_are_listed_in_order_by_their_beginning(vault: Vault) -> None:
     for key in ("b.two", "a.one", "b.one", "c"):
         keep(vault, key, KeyPlace(key=key, scope=Scope.GLOBAL))
 
-    assert [one.key for one in vault.keys.listed("b.")] == ["b.one", "b.two"]
-    assert [one.key for one in vault.keys.listed()] == ["a.one", "b.one", "b.two", "c"]
+    assert [one.place.key for one in vault.keys.listed("b.")] == ["b.one", "b.two"]
+    assert [one.place.key for one in vault.keys.listed()] == ["a.one", "b.one", "b.two", "c"]
 
 
 def test_the_same_words_remembered_do_not_touch_a_key(vault: Vault) -> None:
@@ -339,7 +332,7 @@ def first_ledger(tmp_path: Path) -> Iterator[Path]:
 def test_a_ledger_of_version_1_keeps_its_keys(first_ledger: Path) -> None:
     ledger = Ledger(first_ledger)
 
-    (known,) = ledger.keys.keyed("port", "project", "orchard", "")
+    (known,) = ledger.keys.keyed(PORT)
 
     assert (known.id, known.size) == ("ID7", -1)
     ledger.close()

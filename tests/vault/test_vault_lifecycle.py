@@ -40,8 +40,7 @@ def old(title: str, body: str, **changes: Any) -> Note:
 
 
 def around(*notes: Note, cosine: float = 0.7) -> Surroundings:
-    words = {word for each in notes for word in f"{each.title} {each.body}".lower().replace(".", " ").replace(",", " ").split()}
-    return Surroundings(near=tuple(SimilarNote(note=each, cosine=cosine) for each in notes), rarity=dict.fromkeys(words, 3.0))
+    return Surroundings(near=tuple(SimilarNote(note=each, cosine=cosine) for each in notes))
 
 
 def planned(
@@ -168,9 +167,17 @@ def test_a_denial_and_another_name_or_figure_are_no_repetition(body: str) -> Non
             "The catalogue of the seeds moves from ledgers to cards before the autumn fair opens.",
             "The catalogue of the seeds moves from cards to ledgers before the autumn fair opens.",
         ),
+        (
+            "The press of the cellar keeps max_turns = 1 in the autumn and in winter.",
+            "The press of the cellar keeps max_turns = -1 in the autumn and in winter.",
+        ),
+        (
+            "The gate is refused once the frost > 200 minutes for the whole orchard.",
+            "The gate is refused once the frost < 200 minutes for the whole orchard.",
+        ),
     ],
 )
-def test_the_same_words_the_other_way_round_are_no_repetition(one: str, other: str) -> None:
+def test_the_same_words_the_other_way_round_or_with_another_sign_are_no_repetition(one: str, other: str) -> None:
     before = old("Pears 7", one)
 
     assert lifecycle.repeats(replace(before, title="Pears 7"), before)
@@ -437,6 +444,26 @@ def test_what_is_said_on_a_branch_replaces_nothing_elsewhere_until_it_is_merged(
     older, newer = vault.notes.find(older.id), vault.notes.find(newer.id)
     assert (older.status, older.superseded_by) == (NoteStatus.SUPERSEDED, "the-press-runs-at-55-bar-feb26")
     assert newer.supersedes == ("the-press-runs-at-40-bar-feb26",)
+
+
+@pytest.mark.parametrize("bound", [{"branch": "new-press"}, {"expires": "2030-01-01T00:00:00Z"}])
+def test_a_note_that_holds_less_replaces_a_lasting_one_only_where_it_holds(vault: Vault, bound: dict[str, object]) -> None:
+    vault.planner.carry_out(
+        vault.planner.plan(drafts(fact("The press runs at 40 bar", "The cider press runs at 40 bar."), name="chunk-old"))
+    )
+    vault.planner.carry_out(
+        vault.planner.plan(drafts(fact("Cider is pressed at 55 bar", "It is pressed at 55 bar."), name="chunk-new", first=500))
+    )
+    older, newer = vault.notes.find("The press runs at 40 bar"), vault.notes.find("Cider is pressed at 55 bar")
+    vault.edits.annotate(newer.id, bound)
+
+    vault.relations.settle(newer.id, older.id, "replaces")
+
+    older, newer = vault.notes.find(older.id), vault.notes.find(newer.id)
+    assert (older.status, older.superseded_by, older.valid_until) == (NoteStatus.ACCEPTED, "", None)
+    assert newer.supersedes == ("the-press-runs-at-40-bar-feb26",)
+    vault.relations.settle(newer.id, older.id, "neither")
+    assert vault.notes.find(newer.id).supersedes == ()
 
 
 def test_an_older_thing_that_is_read_late_stands_beside_what_is_of_a_branch(vault: Vault) -> None:

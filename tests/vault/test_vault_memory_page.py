@@ -13,7 +13,7 @@ from kite_memory.vault import links
 from kite_memory.vault.graph import graph
 from kite_memory.vault.links import Resolver
 from kite_memory.vault.memory_page import BEGIN, MOST_LINES, Edited, best, framed, merged, page
-from kite_memory.vault.upkeep import asked_and_said, questions_about
+from kite_memory.vault.usefulness import asked_and_said, questions_about
 from tests.vault.building import START, linked, orchard
 
 ONE, TWO = framed(["", "one"]), framed(["", "two"])

@@ -381,3 +381,30 @@ def test_evidence_does_not_grow_without_end() -> None:
 def test_an_empty_record_plans_nothing() -> None:
     assert plan([], PlanContext()) == []
     assert record().items() == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (
+            "Format all of the code with black before each commit, and sort the imports as well.",
+            "Format all of the code with ruff before each commit, and sort the imports as well.",
+        ),
+        (
+            "Install packages with npm, and commit the lockfile together with the change.",
+            "Install packages with pnpm, and commit the lockfile together with the change.",
+        ),
+        ("The press of the cellar keeps max_turns = 1 in autumn.", "The press of the cellar keeps max_turns = -1 in autumn."),
+        ("The loft is shut when mode != 3 in the evening.", "The loft is shut when mode == 3 in the evening."),
+    ],
+)
+def test_another_choice_in_the_same_words_is_added_with_its_date(before: str, now: str) -> None:
+    (first, later, again) = drafts(*(decision("Checks before a commit", said) for said in (before, now, before)))
+    old = existing(first)
+
+    action, repeated = (only(plan([each], PlanContext(alike=(old,)))) for each in (later, again))
+
+    assert isinstance(action, Amend)
+    assert now in action.addition
+    assert isinstance(repeated, Amend)
+    assert repeated.addition == ""

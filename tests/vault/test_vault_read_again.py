@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.vault import files
+from kite_memory.vault import Vault, files
 from kite_memory.vault.files import Files
+from tests.vault.building import TEMPLATE
 
 
 def test_a_file_that_has_not_changed_is_not_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +41,21 @@ def test_a_change_is_seen_though_its_size_and_time_are_as_before(
     note.unlink()
     with pytest.raises(FileNotFoundError):
         vault.read_again("note.md")
+
+
+@pytest.mark.parametrize("seconds", [-5, 9_300_000_000, 15_000_000_000])
+def test_a_file_of_an_odd_date_stops_no_comparison(tmp_path: Path, seconds: int) -> None:
+    with Vault(tmp_path / "vault", tmp_path / "vault.sqlite") as vault:
+        vault.ensure(TEMPLATE)
+        (vault.root / "odd.md").write_text("# Pears\n\nThey keep.\n")
+        os.utime(vault.root / "odd.md", (seconds, seconds))
+
+        assert vault.scanner.compare().added == ("odd.md",)
+        assert vault.scanner.compare().changed == ()
+        found = vault.notes.read("odd.md")
+
+    assert found is not None
+    assert 1970 <= found.created.year <= 2262
 
 
 def test_a_file_that_was_changed_a_moment_ago_is_read_anew_each_time(tmp_path: Path) -> None:

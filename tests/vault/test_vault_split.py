@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.note import Note, NoteKind
+from kite_memory.vault.drafting import Division, NotePart, division, part_notes, remainder
 from kite_memory.vault.notefile import render
-from kite_memory.vault.upkeep import Division, NotePart, division, notes, remainder
 from tests.vault.building import START
 
 WHOLE = Note(
@@ -86,7 +86,7 @@ def test_what_held_for_the_whole_holds_for_its_parts() -> None:
     divided = division(SAID)
     assert divided is not None
 
-    pears, gate = notes(replace(WHOLE, body=SAID), divided)
+    pears, gate = part_notes(replace(WHOLE, body=SAID), divided)
 
     assert (pears.title, gate.title) == ("Pears on quince stock", "The orchard: Gate")
     assert (gate.entities, pears.entities) == (("Marcheweg",), ("quince",))
@@ -105,7 +105,7 @@ SENTENCE = "Where the pears stand that were grafted on quince stock in the wet s
 def test_every_heading_is_whole_in_the_title_of_its_part_or_above_its_text(whole: str, headings: tuple[str, str]) -> None:
     divided = Division(opening="", parts=tuple(NotePart(heading=heading, text="Said.") for heading in headings))
 
-    made = notes(replace(WHOLE, title=whole), divided)
+    made = part_notes(replace(WHOLE, title=whole), divided)
 
     for heading, part in zip(headings, made, strict=True):
         assert len(part.title) <= 90
@@ -114,21 +114,23 @@ def test_every_heading_is_whole_in_the_title_of_its_part_or_above_its_text(whole
 
 
 def test_a_short_heading_stands_behind_as_much_of_the_title_as_there_is_room_for() -> None:
-    (part,) = notes(replace(WHOLE, title=SENTENCE), Division(opening="", parts=(NotePart(heading="Gate", text="At Marcheweg."),)))
+    (part,) = part_notes(
+        replace(WHOLE, title=SENTENCE), Division(opening="", parts=(NotePart(heading="Gate", text="At Marcheweg."),))
+    )
 
     assert part.title == "Where the pears stand that were grafted on quince stock in the wet spring after…: Gate"
     assert part.body.startswith("At Marcheweg.")
 
 
 def test_a_link_in_a_heading_is_a_link_in_the_part() -> None:
-    (part,) = notes(WHOLE, Division(opening="", parts=(NotePart(heading="After [[Future Plan|the plan]]", text="Gate."),)))
+    (part,) = part_notes(WHOLE, Division(opening="", parts=(NotePart(heading="After [[Future Plan|the plan]]", text="Gate."),)))
 
     assert part.title == "After the plan"
     assert part.body.startswith("# After [[Future Plan|the plan]]\n\nGate.")
 
 
 def test_a_whole_that_no_link_can_name_is_named_by_none() -> None:
-    (part,) = notes(
+    (part,) = part_notes(
         replace(WHOLE, path="C# tabs.md"), Division(opening="", parts=(NotePart(heading="Gate", text="At Marcheweg."),))
     )
 
@@ -138,7 +140,7 @@ def test_a_whole_that_no_link_can_name_is_named_by_none() -> None:
 def test_the_whole_leads_to_its_parts_and_keeps_its_opening() -> None:
     divided = division(SAID)
     assert divided is not None
-    made = notes(replace(WHOLE, body=SAID), divided)
+    made = part_notes(replace(WHOLE, body=SAID), divided)
 
     text = remainder(render(replace(WHOLE, body=SAID)), divided, made)
 

@@ -22,9 +22,8 @@ from kite_memory.model.note import Amend, Create, Note, NoteKind, NoteStatus, Re
 from kite_memory.vault.drafting import Memo
 from kite_memory.vault.files import MAX_NOTE_BYTES
 from kite_memory.vault.notefile import render
-from kite_memory.vault.upkeep import MOST_WAITING, first_to_lapse, waits
 from kite_memory.vault.vault import Vault
-from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Skipped, Superseded, Written
+from kite_memory.vault.writing import MOST_WAITING, AlreadyWritten, Amended, LeftAlone, Skipped, Superseded, Written, first_to_lapse
 from tests.counts import examples
 from tests.vault.building import MEMORY_DISK, START, TEMPLATE, contents, decision, drafts, fact, leftovers, note, vault_in, write
 
@@ -73,7 +72,7 @@ def test_never_do_more_notes_wait_than_a_person_goes_through(added: list[Note]) 
             assert vault.known.review_count() <= MOST_WAITING
 
         waiting = [there for known in vault.known.to_review() if (there := vault.notes.read(known.path)) is not None]
-        lapsed = [there for each in added if not waits(there := vault.notes.find(each.id))]
+        lapsed = [there for each in added if not (there := vault.notes.find(each.id)).awaits_review]
         assert len(waiting) == MOST_WAITING
         assert max(map(first_to_lapse, lapsed), default=(0, START)) <= min(map(first_to_lapse, waiting))
         assert all(there.review == "lapsed" if there.conflicts else there.status is NoteStatus.ARCHIVED for there in lapsed)
@@ -1068,6 +1067,24 @@ def test_a_persons_words_stay_and_a_tools_are_tamed_and_wait(vault: Vault) -> No
 
     assert mine.body == "![map](map.png) <% x %>"
     assert (theirs.body, theirs.status) == ("[map](https://example.com/m.png) of mine", NoteStatus.PROPOSED)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("max_retries = 1 for the press", "max_retries = -1 for the press"),
+        ("The press waits < 200 ms", "The press waits > 200 ms"),
+        ("The gate opens when mode != 3", "The gate opens when mode == 3"),
+        ("Pears in the loft: ✅", "Pears in the loft: ❌"),
+        ("The cellar keeps 1.5 tons", "The cellar keeps 1-5 tons"),
+        ("Run the press with --dry", "Run the press with dry"),
+    ],
+)
+def test_statements_that_differ_in_a_sign_are_two_notes(vault: Vault, one: str, other: str) -> None:
+    first, second = (vault.edits.remember(Memo(text=text)) for text in (one, other))
+
+    assert (first.body, second.body) == (one, other)
+    assert vault.edits.remember(Memo(text=f"> **{one}**.")).id == first.id
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "\0", "x" * 300_000])

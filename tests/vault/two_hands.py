@@ -16,7 +16,7 @@ from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, VaultMissing
 from kite_memory.model.note import NoteStatus, Scope, Supersede
 from kite_memory.vault.files import Files
-from kite_memory.vault.keyed_notes import KeyPlace
+from kite_memory.vault.ledger import KeyPlace
 from kite_memory.vault.vault import Vault
 from kite_memory.vault.wording import title_key
 from tests.vault.building import MEMORY_DISK, contents, drafts, fact, later, leftovers, vault_in, write
@@ -110,7 +110,7 @@ class Daemon:
     def keeps(self) -> None:
         place = KeyPlace(key=self.dice.choice(KEYS), scope=Scope.GLOBAL)
         said = f"Kept {self.dice.randrange(1000)}."
-        self.unless_frozen(lambda vault: self.asked_for.add(vault.keys.keep(place, lambda before: said).note.id))
+        self.unless_frozen(lambda vault: self.asked_for.add(vault.keys.write(place, lambda before: said).note.id))
 
     def synthesizes(self) -> None:
         pages = VaultPages(vault=self.vault, clock=later)

@@ -1,12 +1,18 @@
 """What others who start us hand on of our environment."""
 
+import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kite_memory import config
+from kite_memory.wiring.daemon import service_of
 from kite_memory.wiring.launch import daemon_environment, link_commands, unlink_commands
+from tests.app.test_app_operations import config_in
+
+CHOICES = {"KMEM_JUDGE": "off"}
 
 
 def test_a_daemon_elsewhere_reads_the_places_that_a_command_here_reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -20,6 +26,25 @@ def test_a_daemon_elsewhere_reads_the_places_that_a_command_here_reads(monkeypat
 
     assert handed_on["CODEX_HOME"] == str(tmp_path / "ada" / "codex") == str(settings.codex_root)
     assert handed_on["COPILOT_HOME"] == str(tmp_path / "copilot")
+
+
+def test_what_moves_an_agent_s_folder_is_handed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    read = set(re.findall(r'environ\.get\("([A-Z_]+)"', Path(config.__file__).read_text(encoding="utf-8"))) - {"APPDATA"}
+    for name in read:
+        monkeypatch.setenv(name, str(tmp_path / name.lower()) if name not in CHOICES else CHOICES[name])
+
+    assert read - daemon_environment(config.load()).keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("target", "writable"), [("/mnt/shared/kite", True), ("git@git.example.org:ada/kite.git", False), ("", False)]
+)
+def test_the_service_may_write_to_the_folder_of_the_exchange(tmp_path: Path, target: str, writable: bool) -> None:
+    made = replace(config_in(tmp_path), sync=config.SyncConfig(target=target))
+
+    service, _ = service_of(made)
+
+    assert (Path("/mnt/shared/kite") in service.writable) is writable
 
 
 def test_links_of_an_installer_are_not_ours_to_remove(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

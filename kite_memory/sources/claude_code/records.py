@@ -11,7 +11,7 @@ from typing import Any
 
 from kite_memory.model.event import PLANNING, Status
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common.tool_text import PATH_LIMIT, PLAN_LIMIT, READERS, WRITERS, kept
+from kite_memory.sources.common.tool_text import PATH_LIMIT, PLAN_LIMIT, READERS, WRITERS, scalar, shortened
 from kite_memory.sources.common.words import without_blocks, without_echo
 from kite_memory.text import lazy_regex
 
@@ -40,6 +40,11 @@ BACKGROUND_STATUS: Mapping[str, Status] = {"completed": "ok", "failed": "failed"
 """How a background task ended, by the client's word for it."""
 
 _REFUSED = "The user doesn't want to "
+_OTHERS_WORDS = lazy_regex(r"mcp|^web|^$", re.IGNORECASE)
+"""Tools whose errors may be worded by a server. The errors of all others are the client's own, or begin with "Exit code"."""
+_REPORTING = lazy_regex(r"2\.1\.(\d{1,3})$")
+_REPORTED = range(12, 43)
+"""Versions (2.1.x) that write a line when a server begins with a call."""
 _THE_USER_SAID = "the user said:\n"
 _AFTER_WHAT_WAS_SAID = "\n\nNote: The user's next message may contain a correction or preference."
 _CLARIFYING = (
@@ -65,16 +70,30 @@ _TASK_HEAD = 600
 _PERSISTED = lazy_regex(r"Preview \(first [^)]{1,40}\):\n")
 
 
-def result_of(block: Mapping[str, Any], structured: object, *, refused: bool) -> Result:
+def may_be_refused(row: Mapping[str, Any], tool: str, *, begun: bool) -> bool:
+    """Return whether a text about the user's refusal is the client's, and not an error that a server worded like it.
+
+    Since 2.1.205 a line names its denial (``toolDenialKind``). Before, a refusal by the user looks like any error of a server,
+    except in versions that report the calls with which a server has ``begun``.
+    """
+    if isinstance(kind := row.get("toolDenialKind"), str):
+        return kind.startswith("user")
+    if not _OTHERS_WORDS.search(tool):
+        return True
+    version = _REPORTING.match(scalar(row.get("version")))
+    return bool(tool) and version is not None and int(version[1]) in _REPORTED and not begun
+
+
+def result_of(block: Mapping[str, Any], structured: object, *, denied: bool, refusable: bool) -> Result:
     """Parse one ``tool_result`` block; ``structured`` is the line's ``toolUseResult``, a fallback for its text.
 
-    ``refused`` means that the line itself names a denial (``toolDenialKind``, since 2.1.205).
+    ``denied`` means that the line itself names a denial, by whomever, and ``refusable`` what `may_be_refused` returned.
     """
     text = _content(block.get("content"))
     if not text:
         text = _structured_text(structured)
     failed = block.get("is_error") is True
-    if failed and text.startswith(_REFUSED):
+    if failed and refusable and text.startswith(_REFUSED):
         said = text.partition(_THE_USER_SAID)[2].partition(_AFTER_WHAT_WAS_SAID)[0].strip()
         if said.startswith(_CLARIFYING):
             return Result(text=text.partition(". ")[0], status="denied", answered=_answered_before(said))
@@ -83,7 +102,7 @@ def result_of(block: Mapping[str, Any], structured: object, *, refused: bool) ->
     if failed:
         if _EXIT_CODE.sub("", text, count=1).startswith(_INTERRUPTED):
             return Result(text=text, status="interrupted")
-        return Result(text=text, status="denied" if refused or _DENIED.match(text) else "failed")
+        return Result(text=text, status="denied" if denied or _DENIED.match(text) else "failed")
     match structured:
         case {"status": "async_launched"} if text.startswith(_AGENT_LAUNCHED):
             return Result(text=_AGENT_LAUNCHED, status="", running=True)  # the rest is instructions to the agent
@@ -99,7 +118,7 @@ def _answered_before(said: str) -> tuple[str, ...]:
     """Return the answers in the client's text for a user who wants to discuss its questions; the rest of it is the client's."""
     found = _ANSWERED_QUESTION.findall(said)[:_ANSWERS]
     return tuple(
-        kept(f"{question}\nAnswer: {answer.strip()}" + (f"\nIn their words: {notes.strip()}" if notes else ""), _ANSWER_LIMIT)
+        shortened(f"{question}\nAnswer: {answer.strip()}" + (f"\nIn their words: {notes.strip()}" if notes else ""), _ANSWER_LIMIT)
         for question, answer, notes in found
     )
 
@@ -214,17 +233,17 @@ def decisions(tool: str, structured: object, text: str) -> list[str]:
     """Return the user's answers to a question, or the plan they approved, for a successful call."""
     facts: Mapping[str, Any] = structured if isinstance(structured, dict) else {}
     if tool == PLANNING:
-        return [kept(_plan(facts.get("plan"), text), PLAN_LIMIT)]
+        return [shortened(_plan(facts.get("plan"), text), PLAN_LIMIT)]
     if tool != "AskUserQuestion":
         return []
     answers = facts.get("answers")
     if not isinstance(answers, dict) or not answers:
-        return [kept(text, _ANSWER_LIMIT)] if text else []
+        return [shortened(text, _ANSWER_LIMIT)] if text else []
     questions = {question["question"]: question for question in _named(facts.get("questions"), "question")}
     annotations = facts.get("annotations")
     notes: Mapping[str, Any] = annotations if isinstance(annotations, dict) else {}
     return [
-        kept(_answered(question, answer, questions.get(question, {}), notes.get(question)), _ANSWER_LIMIT)
+        shortened(_answered(question, answer, questions.get(question, {}), notes.get(question)), _ANSWER_LIMIT)
         for question, answer in list(answers.items())[:_ANSWERS]
     ]
 

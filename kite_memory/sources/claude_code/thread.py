@@ -207,11 +207,15 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenClaudeCall:
-    """A tool call without a result yet. ``detail`` is the command of a shell (or whose output is requested), or a path."""
+    """A tool call without a result yet.
+
+    ``detail`` is the command of a shell (or whose output is requested), or a path. ``begun`` means that a server works on it.
+    """
 
     event: str
     tool: str
     detail: str
+    begun: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -299,7 +303,7 @@ class TranscriptState:
                 "parent": self.parent,
                 "title": [self.title_rank, self.title],
                 "flags": [self.own_session, self.answered],
-                "calls": [[name, call.event, call.tool, call.detail] for name, call in self.calls.items()],
+                "calls": [[name, call.event, call.tool, call.detail, call.begun] for name, call in self.calls.items()],
                 "tasks": self.tasks,
                 "notifications": self.notifications,
                 "early": [[early.line, early.start, early.end, early.age] for early in self.early],
@@ -339,7 +343,10 @@ class TranscriptState:
                 title=known["title"][1],
                 own_session=known["flags"][0],
                 answered=known["flags"][1],
-                calls={name: OpenClaudeCall(event=event, tool=tool, detail=detail) for name, event, tool, detail in known["calls"]},
+                calls={
+                    name: OpenClaudeCall(event=event, tool=tool, detail=detail, begun=begun == [True])
+                    for name, event, tool, detail, *begun in known["calls"]
+                },
                 tasks=dict(known.get("tasks", {})),
                 notifications=list(known.get("notifications", [])),
                 early=[

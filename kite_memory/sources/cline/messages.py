@@ -12,19 +12,21 @@ from kite_memory.model.event import Event, EventType, Problem
 from kite_memory.sources.cline.words import (
     SPEAKING,
     TOOLS,
+    Accompanied,
     accompanied,
     feedback_of,
     heading,
     outcome,
     persons_words,
-    reports_the_user,
+    reported,
     returned_text,
     spoken,
     starts_with_persons_words,
+    without_mentions,
     without_surroundings,
 )
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls
-from kite_memory.sources.common.tool_text import blocks_of, digest, kept, moment, safe, scalar, short
+from kite_memory.sources.common.tool_text import blocks_of, digest, moment, safe, scalar, short, shortened
 
 _SAME_WORDS = 1_000
 """Limit of shown messages with the same words that are distinguished."""
@@ -84,13 +86,18 @@ def shown_of(document: object) -> list[Shown]:
 class Person:
     """Times at which the user's words were first shown, which identify them in each document."""
 
-    def __init__(self, shown: Iterable[Shown]) -> None:
+    def __init__(self, shown: Sequence[Shown]) -> None:
+        self._feedback = {_unmarked(scalar(each.message.get("text"))) for each in shown if each.kind == "user_feedback"}
         self._moments: dict[str, list[int]] = {}
         for each in shown:
             if each.kind in ("task", "user_feedback"):
                 moments = self._moments.setdefault(_plain(scalar(each.message.get("text"))), [])
                 if len(moments) < _SAME_WORDS:
                     moments.append(each.at)
+
+    def gave(self, feedback: Iterable[str]) -> bool:
+        """Return whether the client showed all of these as the user's feedback. A tool cannot make it show anything so."""
+        return all(_unmarked(words) in self._feedback for words in feedback)
 
     def moment_of(self, words: str, at: int) -> int | None:
         """Return the time of the nearest unused showing and mark it as used; ``None`` if the words were not shown."""
@@ -113,6 +120,14 @@ def question_in(text: str) -> str:
 
 def _plain(text: str) -> str:
     return " ".join(text.split())
+
+
+_MENTION = re.compile(r"'([^'\n]{1,1000})' \(see below for [^)\n]{1,80}\)|@/?(?=\S)")
+
+
+def _unmarked(text: str) -> str:
+    """Return words alike whether ``@file`` in them is as typed or as the model reads it."""
+    return _plain(_MENTION.sub(r"\1", text))
 
 
 _SKIPPED_BLOCKS = frozenset({"thinking", "redacted_thinking", "reasoning", "thoughtSignature", "image", "image_url", "document"})
@@ -299,20 +314,22 @@ class ClineInterpreter:
     def _user(self, blocks: Sequence[Mapping[str, Any]], name: str, at: int | None) -> None:
         self._record(name, at)
         texts: list[str] = []
-        tool, result = "", False
+        tool, result, resumed = "", False, False
         for block in blocks:
             match block:
                 case {"type": "tool_result"}:
                     self._native_result(block)
                 case {"type": "text", "text": str(text)}:
                     self._look_around(text)
+                    details = text.lstrip().startswith("<environment_details>")
                     text = without_surroundings(text)
+                    resumed |= details and not text.strip()  # what follows belongs to no result
                     head = heading(text)
-                    if head is not None:
+                    if head is not None and (not result or texts):  # a heading right after one is what the tool returned
                         if result:
                             self._result(tool, texts)
                         tool, texts, result = head.tool, [head.rest] if head.rest.strip() else [], True
-                    elif result and (not texts or not starts_with_persons_words(text)):
+                    elif result and not resumed and (not texts or not self._is_beside_a_result(text)):
                         texts += [text] if text.strip() else []
                     else:
                         self._words(text, at)
@@ -320,6 +337,12 @@ class ClineInterpreter:
                     self._passed_over(block)
         if result:
             self._result(tool, texts)
+
+    def _is_beside_a_result(self, text: str) -> bool:
+        """Return whether a text after a result has the user's words. A tool may return several texts."""
+        text = text.strip()
+        feedback = [feedback_of(text)] if feedback_of(text) else [words.text for words in persons_words(text)]
+        return starts_with_persons_words(text) and self._person.gave(feedback)
 
     def _look_around(self, text: str) -> None:
         if self.cwd or "<environment_details>" not in text:
@@ -358,31 +381,33 @@ class ClineInterpreter:
     def _came(self, name: str, call: OpenCall, text: str, *, failed: bool) -> None:
         builder, of_command = self._builder, call.tool in TOOLS.shells
         result = accompanied(text, of_command=of_command)
-        output, status = outcome(result.text, failed=failed, of_command=of_command)
+        said = [result.words] if result.words else reported(result.text)
+        heard = bool(said) and self._person.gave(said)
+        if said and not heard:
+            result = Accompanied(text=text, running=result.running)
+        output, status = outcome(result.text, failed=failed, of_command=of_command, refused=heard)
         done = [(path, "read") for path in self._read_together.pop(name, [])] if call.tool in TOOLS.readers else []
         if call.tool == "write_to_file" and "<operation>created</operation>" in text:
             done = [(call.detail, "created")]
         status = "" if result.running else status
         event = builder.returned(name, call, output, status, done=done if call.detail else [], running=result.running)
-        if result.words:
-            self._say(result.words, parent=event)
-        else:
-            self._words_in(result.text, call, event)
+        if call.tool in TOOLS.asking:
+            self._words_in(text, call, event)
+        elif heard:
+            for words in said:
+                self._say(words, parent=event)
 
     def _words_in(self, text: str, call: OpenCall, event: str) -> None:
-        """Add the user's words in a result: an answer, or a comment on approving or denying the call."""
+        """Add the user's words in the result of a tool by which the agent asks or writes to them; no one else writes there."""
         if feedback := feedback_of(text):
             self._say(feedback, parent=event)
-        asked = call.tool in TOOLS.asking
-        if not (asked or call.tool in SPEAKING or reports_the_user(text)):
-            return
         for words in persons_words(text):
-            self._say(words.text, parent=event, answered=call if asked or words.answer else None)
+            self._say(words.text, parent=event, answered=call if call.tool in TOOLS.asking or words.answer else None)
 
     def _words(self, text: str, at: int | None) -> None:
         if self._origin.bare:
             text = next((words.text for words in persons_words(text)), text)
-            self._say(text, at=at)
+            self._say(without_mentions(text), at=at)
         elif starts_with_persons_words(text):
             if feedback := feedback_of(text.strip()):
                 self._say(feedback, at=at)
@@ -403,7 +428,7 @@ class ClineInterpreter:
             self._builder.said(text, parent=parent)
         else:
             decided = f"{answered.detail}\nAnswer: {text}" if answered.detail else text
-            self._builder.add(EventType.DECISION, "user", kept(decided, ANSWER_LIMIT), tool=answered.tool, parent=parent)
+            self._builder.add(EventType.DECISION, "user", shortened(decided, ANSWER_LIMIT), tool=answered.tool, parent=parent)
         if at is not None or parent:
             self._at = back
         self._record(f"{name}, then", None)
@@ -437,7 +462,7 @@ class ClineInterpreter:
                 case "task" | "user_feedback":
                     self._record(f"said {each.at}", each.at)
                     if asked and each.kind == "user_feedback":
-                        decided = kept(f"{asked}\nAnswer: {text}", ANSWER_LIMIT)
+                        decided = shortened(f"{asked}\nAnswer: {text}", ANSWER_LIMIT)
                         self._builder.add(EventType.DECISION, "user", decided)
                     elif each.kind == "task" and self._origin.by_an_agent:
                         self._builder.answered(text)
@@ -463,7 +488,7 @@ class ClineInterpreter:
                             pass
                 case "error" | "diff_error":
                     self._record(self._unique(f"shown {each.at}"), each.at)
-                    self._builder.add(EventType.ERROR, "tool", kept(text, ANSWER_LIMIT), status="failed")
+                    self._builder.add(EventType.ERROR, "tool", shortened(text, ANSWER_LIMIT), status="failed")
                 case _:
                     pass
             asked = question_in(text) if each.kind == "followup" else asked if each.kind in SKIPPED_SAYS else ""

@@ -12,7 +12,7 @@ from kite_memory.model.event import Status
 from kite_memory.sources.common.event_builder import Toolbox
 from kite_memory.sources.common.jsonl import mended
 from kite_memory.sources.common.tool_text import blocks_of
-from kite_memory.sources.common.words import without_blocks
+from kite_memory.sources.common.words import without_blocks, without_enclosed
 from kite_memory.text import lazy_regex
 
 TOOLS = Toolbox(
@@ -46,19 +46,21 @@ SPEAKING = {"attempt_completion": "result", "plan_mode_respond": "response", "su
 
 
 _WRAPPER = lazy_regex(r"<(task|user_message|feedback|answer|user_input)(?: mode=\"[^\"\n]{0,40}\")?>")
-_SURROUNDINGS = ("environment_details", "mode_notice", "system_reminder", "explicit_instructions", "workspace_diagnostics")
+_SURROUNDINGS = ("mode_notice", "system_reminder", "explicit_instructions", "workspace_diagnostics")
 _HEADING = lazy_regex(r"\s*\[([a-z][a-z0-9_]{1,60})(?=[\] :])")
 _AFTER_HEADING = "] Result:"
 _HEADING_LIMIT = 20_000
 _MENTIONED = lazy_regex(
-    r"\n\n<(?:file_content|folder_content|url_content|workspace_diagnostics|git_working_state|git_commit|terminal_output)[ >]"
+    r"\n\n<(?:file_content|folder_content|url_content|workspace_diagnostics|git_working_state|git_commit|terminal_output"
+    r"|command name=)[ >\"]"
 )
-"""Content of ``@file`` and similar mentions, inserted after the user's words."""
+"""Content of ``@file`` and similar mentions, inserted after the user's words. It may hold any wrapper, so no words follow."""
 
 _EXIT = lazy_regex(r"(?:[Ee]xit code|[Ee]xited with code|exit status)[: ]{1,2}(-?\d{1,10})")
 _COMMAND_HEAD = lazy_regex(r"Command (?:was )?(?:executed|failed|completed|exited)[^\n]{0,1000}\n+(?:Output:\n?)?")
 _FAILED = ("The tool execution failed", "Error ", "[ERROR]", "Tool call failed", '{"status":"error"')
-_DENIED = ("The user denied this operation", "The user denied this", '{"status":"denied","message":"The user denied this')
+_DENIED = ("The user denied this", '{"status":"denied","message":"The user denied this')
+_BARE_DENIAL = lazy_regex(r'(?:\{"status":"denied","message":")?The user denied this(?: operation)?\.?(?:"\})?')
 _NOT_RUN = "was not executed because"
 
 _OPENING = lazy_regex(r"^<([a-z][a-z0-9_]{1,40})>", re.MULTILINE)
@@ -146,23 +148,31 @@ class UserWords:
 
 def without_surroundings(text: str) -> str:
     """Return ``text`` without the client's description of the editor."""
-    for tag in _SURROUNDINGS:
-        text = without_blocks(text, tag, unclosed_too=tag == _SURROUNDINGS[0])
-    return text
+    text = without_enclosed(text, ("environment_details",), unclosed_too=True)
+    return without_enclosed(text, _SURROUNDINGS)
 
 
 def persons_words(text: str) -> Iterator[UserWords]:
     """Yield what a user typed, from inside the client's wrappers. Nothing else in ``text`` is theirs."""
+    mentioned = _MENTIONED.search(text)
+    attached = mentioned.start() if mentioned else len(text)
     at = 0
-    while wrapper := _WRAPPER.search(text, at):
+    while wrapper := _WRAPPER.search(text, at, attached):
         closing = f"</{wrapper[1]}>"
-        end = text.rfind(closing) if wrapper[1] == "task" else text.find(closing, wrapper.end())
-        if end < wrapper.end():
+        begin = wrapper.end()
+        end = text.rfind(closing, begin, attached) if wrapper[1] == "task" else text.find(closing, begin, attached)
+        if end < 0 and (mentioned is None or text.find(closing, attached) < 0):
             return
-        typed = _MENTIONED.split(text[wrapper.end() : end], maxsplit=1)[0].strip()
-        if typed:
+        if typed := text[begin : end if end >= 0 else attached].strip():
             yield UserWords(text=typed, answer=wrapper[1] == "answer")
+        if end < 0:
+            return
         at = end + len(closing)
+
+
+def without_mentions(text: str) -> str:
+    """Return a user's words without the content of the files that they mention, if nothing wraps them."""
+    return _MENTIONED.split(text, maxsplit=1)[0]
 
 
 def starts_with_persons_words(text: str) -> bool:
@@ -170,9 +180,14 @@ def starts_with_persons_words(text: str) -> bool:
     return _BEFORE_WORDS.match(text) is not None
 
 
-def reports_the_user(text: str) -> bool:
-    """Return whether a result starts with the client's report about the user; a file's content may contain the wrappers, too."""
-    return _OF_THE_PERSON.match(text) is not None
+def reported(text: str) -> list[str]:
+    """Return the user's words in a result that starts as the client's report about the user.
+
+    A file, a page or a server's answer may start so, too: only words that the client also showed are really the user's.
+    """
+    if feedback := feedback_of(text):
+        return [feedback]
+    return [words.text for words in persons_words(text)] if _OF_THE_PERSON.match(text) else []
 
 
 def feedback_of(text: str) -> str:
@@ -193,7 +208,7 @@ def _feedback_in(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accompanied:
-    """A result, and the user's words on approving its call or while it still ran."""
+    """A result, and the user's words on approving its call or while it still ran, if the client's report is genuine."""
 
     text: str
     words: str = ""
@@ -201,7 +216,7 @@ class Accompanied:
 
 
 def accompanied(text: str, *, of_command: bool) -> Accompanied:
-    """Separate the user's words from a result. Wrappers inside the result itself are not the user's words."""
+    """Separate what the client reports as the user's words from a result. Wrappers inside the result itself are not reports."""
     text = text.strip()
     if (match := _AS_JSON.match(text)) and match[1] == "approved":
         words, rest = _feedback_in(text)
@@ -233,10 +248,10 @@ def heading(text: str) -> Heading | None:
     return Heading(tool=begin[1], rest=text[end + len(_AFTER_HEADING) :].lstrip()) if begin and end >= 0 else None
 
 
-def outcome(text: str, *, failed: bool, of_command: bool) -> tuple[str, Status]:
-    """Return a result's own text and status."""
+def outcome(text: str, *, failed: bool, of_command: bool, refused: bool = False) -> tuple[str, Status]:
+    """Return a result's own text and status. ``refused`` means that the user is known to have commented on the call."""
     text = text.strip()
-    if text.startswith(_DENIED):
+    if _BARE_DENIAL.fullmatch(text) or (refused and text.startswith(_DENIED)):
         return text.partition("\n")[0], "denied"
     if _NOT_RUN in text[:300]:
         return text, "interrupted"

@@ -1,5 +1,6 @@
 """Parse OpenCode's messages and their parts into events. Its database and its older files hold the same objects."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from kite_memory.sources.common.event_builder import (
     Toolbox,
     title_of,
 )
-from kite_memory.sources.common.tool_text import PATH_LIMIT, compact, digest, kept, moment, safe, scalar, short
+from kite_memory.sources.common.tool_text import PATH_LIMIT, compact, digest, moment, safe, scalar, short, shortened
 from kite_memory.sources.common.words import without_echo
 
 PROVIDER = "opencode"
@@ -50,6 +51,14 @@ _OWN_TEMPLATES = (
 _UNTITLED = ("New session - ", "Child session - ")
 _REFUSED = ("The user rejected permission", "The user dismissed", "The user has specified a rule which prevents")
 _WITH_A_REFUSAL = " with the following feedback: "
+_WITHOUT_WORDS = re.compile(r"The user (?:rejected permission to use this specific tool call|dismissed [a-z ]{1,40})\.?")
+_OWN_ERRORS = frozenset(
+    {
+        *("bash", "shell", "read", "glob", "grep", "list", "lsp", "write", "edit", "multiedit", "patch", "apply_patch", "batch"),
+        *("task", "todowrite", "todoread", "skill", _ASKING, _PLANNING, "plan_enter"),
+    }
+)
+"""Tools whose errors the client words itself. A server's tool or a web tool could word an error like a refusal by the user."""
 _STOPPED = ("Tool execution aborted", "User aborted the command")
 _PATCHED = {"add": "created", "delete": "deleted", "move": "moved", "update": "edited"}
 _CHANGED_FILES = 50
@@ -154,6 +163,7 @@ class _MessageReader:
         self._builder = builder
         self._helper = conversation.helper
         self._provider = conversation.session.provider
+        self._session = conversation.session.id
         self._message = message
         self._info = message.info
         times = message.info.get("time")
@@ -198,7 +208,8 @@ class _MessageReader:
     def _name(self, index: int, content: Mapping[str, Any]) -> str:
         """Return an id derived from what a fork copies, since a fork gives new names to messages and parts.
 
-        Of a text only the beginning is used, which stays the same when the text grows.
+        Of a text only the beginning is used, which stays the same when the text grows. A helper's prompt, which no fork copies,
+        has its session's id besides: an agent prompts several helpers at once, in words that begin alike.
         """
         created = self._times.get("created")
         if not isinstance(created, int | float | str):
@@ -207,6 +218,7 @@ class _MessageReader:
         words = identity.strip()[:80] if isinstance(identity, str) else ""
         role, kind = scalar(self._info.get("role")), scalar(content.get("type"))
         name = f"{self._provider}\n{created}\n{role}\n{index}\n{kind}\n{words}"
+        name = f"{name}\n{self._session}" if self._helper and role == "user" else name
         return digest(name.encode("utf-8", "replace"))
 
     def _user(self, content: Mapping[str, Any]) -> None:
@@ -227,7 +239,7 @@ class _MessageReader:
         if self._may_go_on and not ended and self._now - part.changed < _ABANDONED:
             return
         if self._info.get("summary") is True or self._info.get("mode") == "compaction":
-            if summary := kept(text, SUMMARY_LIMIT).strip():
+            if summary := shortened(text, SUMMARY_LIMIT).strip():
                 self._builder.add(EventType.RESUME_POINT, "system", summary)
         else:
             self._answer = self._builder.answered(text)
@@ -264,7 +276,7 @@ class _MessageReader:
             return
         decided = _answers(state) if call.tool == _ASKING else ["The plan was approved."] if call.tool == _PLANNING else []
         for answer in decided:
-            self._builder.add(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+            self._builder.add(EventType.DECISION, "user", shortened(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
 
 
 def _injected(content: Mapping[str, Any]) -> bool:
@@ -279,7 +291,7 @@ def _outcome(state: Mapping[str, Any], tool: str) -> tuple[str, Status]:
     if state.get("status") == "error":
         text = state.get("error")
         text = text if isinstance(text, str) else ""
-        if text.startswith(_REFUSED):
+        if text.startswith(_REFUSED) and (tool in _OWN_ERRORS or _WITHOUT_WORDS.fullmatch(text)):
             return text, "denied"
         match state.get("metadata"):
             case {"interrupted": True}:

@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 
 from kite_memory.errors import EmbedderUnavailable
+from kite_memory.model.hit import SMALL_COLLECTION
 from kite_memory.model.note import Note, NoteStatus, Scope
 from kite_memory.recall import lexical, search
 from kite_memory.recall.embedder import Embedder, Space
-from kite_memory.recall.lexical import SMALL_VAULT
 from kite_memory.recall.prose import passages, searchable
 from kite_memory.recall.search import snippet
 from kite_memory.team.postgres.connections import Cursor, Row, storable
@@ -237,7 +237,7 @@ def find(cursor: Cursor, grant: Grant, tenant: str, question: PreparedQuery, spa
 
 def rarity(holding: int, notes: int) -> float:
     """Return the BM25 rarity with a minimum number of notes, since among few notes a word's rarity is unreliable."""
-    size = max(notes, SMALL_VAULT)
+    size = max(notes, SMALL_COLLECTION)
     expected = min(size, holding) * math.sqrt(size / max(1, notes))
     return max(math.log((size + 0.5) / (min(size, expected) + 0.5)), 1e-6)
 

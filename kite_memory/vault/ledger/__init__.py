@@ -3,7 +3,7 @@
 Not derived data: notes can be read again, but not who wrote them, nor that one was deleted. A rebuild of the index leaves it alone.
 """
 
-from kite_memory.vault.ledger.database import Intent, Keyed, KnownFile, OpenedFile, Wording, link_key, place_digest
+from kite_memory.vault.ledger.database import Intent, Keyed, KeyPlace, KnownFile, OpenedFile, Wording, link_key
 from kite_memory.vault.ledger.ledger import Ledger, PageOfNotes
 
-__all__ = ["Intent", "Keyed", "KnownFile", "Ledger", "OpenedFile", "PageOfNotes", "Wording", "link_key", "place_digest"]
+__all__ = ["Intent", "KeyPlace", "Keyed", "KnownFile", "Ledger", "OpenedFile", "PageOfNotes", "Wording", "link_key"]

@@ -5,16 +5,16 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from kite_memory.model.note import Note
+from kite_memory.model.note import Note, Scope
 from kite_memory.vault.ledger.database import (
     FILE_COLUMNS,
     Keyed,
+    KeyPlace,
     KnownFile,
     LedgerDatabase,
     Wording,
     known,
     known_where,
-    place_digest,
 )
 from kite_memory.vault.wording import digest, title_key
 
@@ -37,17 +37,17 @@ class KeyRows:
             self._database.run("DELETE FROM keys WHERE file = (SELECT key FROM files WHERE path = ?)", note.path)
             return
         expires = note.expires.astimezone(UTC).isoformat() if note.expires else ""
-        place = (note.scope.value, note.project, note.session)
+        place = KeyPlace.of(note)
         self._database.run(
             "INSERT OR REPLACE INTO keys SELECT key, ?, ?, ?, ?, ?, ? FROM files WHERE path = ?",
-            *(note.key, *place, json.dumps(note.tags), expires, note.path),
+            *(*place.columns, json.dumps(note.tags), expires, note.path),
         )
         if duplicate:
             return
         last = self.wording(name)
-        if last is not None and last.body == note.body and last.version > self.over(note.key, *place):
+        if last is not None and last.body == note.body and last.version > self.over(place):
             return
-        version = max(last.version if last else 0, self.last_version(note.key, *place)) + 1
+        version = max(last.version if last else 0, self.last_version(place)) + 1
         self._database.run(
             "INSERT INTO versions (id, version, at, by, body) VALUES (?, ?, ?, ?, ?)",
             *(name, version, note.updated.isoformat(), by, note.body),
@@ -90,13 +90,13 @@ class KeyRows:
         )
         return [Wording(version=version, at=datetime.fromisoformat(at), by=by, body=body) for version, at, by, body in rows]
 
-    def keyed(self, key: str, scope: str, project: str, session: str) -> list[KnownFile]:
+    def keyed(self, place: KeyPlace) -> list[KnownFile]:
         """Return the notes that have this key in this place; no copies, and no rejected ones."""
         return known_where(
             self._database,
             "status <> 'rejected' AND twin = 0"
             " AND key IN (SELECT file FROM keys WHERE key = ? AND scope = ? AND project = ? AND session = ?)",
-            *(key, scope, project, session),
+            *place.columns,
         )
 
     def called(self, key: str) -> list[Keyed]:
@@ -141,18 +141,7 @@ class KeyRows:
             f" FROM {source} WHERE {where} AND status <> 'rejected' AND twin = 0 ORDER BY {order} LIMIT ?",
             *(*values, limit),
         )
-        return [
-            Keyed(
-                key=key,
-                scope=scope,
-                project=project,
-                session=session,
-                tags=tuple(json.loads(tags)),
-                expires=expires,
-                known=known(file),
-            )
-            for key, scope, project, session, tags, expires, *file in rows
-        ]
+        return [Keyed(place=_place(*row[:4]), tags=tuple(json.loads(row[4])), expires=row[5], known=known(row[6:])) for row in rows]
 
     def count(self, now: datetime) -> int:
         """Return the number of keys that have not expired."""
@@ -163,24 +152,22 @@ class KeyRows:
         )
         return int(counted[0][0])
 
-    def last_version(self, key: str, *place: str) -> int:
+    def last_version(self, place: KeyPlace) -> int:
         """Return the last version of any note that has or had the key in this place; 0 for none."""
-        scope, project, session = place
         found = self._database.run(
             "SELECT MAX(version) FROM (SELECT version FROM last_versions WHERE place = ? UNION ALL SELECT version FROM versions"
             " WHERE id IN (SELECT IIF(id = '', path, id) FROM keys AS k JOIN files AS f ON f.key = k.file"
             " WHERE k.key = ? AND scope = ? AND k.project = ? AND session = ?))",
-            *(place_digest(scope, project, session, key), key, *place),
+            *(place.digest, *place.columns),
         )
         return int(found[0][0] or 0)
 
-    def over(self, key: str, *place: str) -> int:
+    def over(self, place: KeyPlace) -> int:
         """Return the last version of a key in this place that was forgotten or has expired; 0 for none."""
-        scope, project, session = place
-        found = self._database.run("SELECT version FROM last_versions WHERE place = ?", place_digest(scope, project, session, key))
+        found = self._database.run("SELECT version FROM last_versions WHERE place = ?", place.digest)
         return int(found[0][0]) if found else 0
 
-    def begin_anew(self, name: str, place: str) -> None:
+    def begin_anew(self, name: str, place: KeyPlace) -> None:
         """Mark the present versions of a key as over, though still known; the next version gets a number that was never used."""
         last = self.wording(name)
         if last is not None:
@@ -188,19 +175,23 @@ class KeyRows:
                 self._database.run(
                     "INSERT INTO last_versions (place, version) VALUES (?, ?)"
                     " ON CONFLICT (place) DO UPDATE SET version = max(version, excluded.version)",
-                    *(place, last.version),
+                    *(place.digest, last.version),
                 )
 
     def forget(self, name: str) -> None:
         rows = self._database.run(
-            "SELECT scope, k.project, session, k.key FROM keys AS k JOIN files AS f ON f.key = k.file"
+            "SELECT k.key, scope, k.project, session FROM keys AS k JOIN files AS f ON f.key = k.file"
             " WHERE IIF(id = '', 'path:' || path, id) = ? AND twin = 0",
             name,
         )
         name = name.removeprefix("path:")
-        for scope, project, session, key in rows:
-            self.begin_anew(name, place_digest(scope, project, session, key))
+        for row in rows:
+            self.begin_anew(name, _place(*row))
         self._database.run("DELETE FROM versions WHERE id = ?", name)
+
+
+def _place(key: str, scope: str, project: str, session: str) -> KeyPlace:
+    return KeyPlace(key=key, scope=Scope(scope), project=project, session=session)
 
 
 class Tombstones:

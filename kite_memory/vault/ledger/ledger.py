@@ -12,7 +12,6 @@ from kite_memory.model.note import Note
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.ledger.database import Intent, KnownFile, LedgerDatabase, OpenedFile, known_where, link_key
 from kite_memory.vault.ledger.keys import Bodies, KeyRows, Relations, Tombstones
-from kite_memory.vault.upkeep import asks
 from kite_memory.vault.wording import body_key, entity_key, stem_key, title_key
 
 _READABLE = "twin = 0 AND problem = ''"
@@ -135,7 +134,7 @@ class NoteRows:
         )
         with self._database.changing():
             self.put(known, body_key(note.body))
-            self._database.run("UPDATE files SET asks = ?, branch = ? WHERE path = ?", asks(note), note.branch, note.path)
+            self._database.run("UPDATE files SET asks = ?, branch = ? WHERE path = ?", note.is_asked_about, note.branch, note.path)
             self._name(
                 note.path,
                 alias=map(title_key, note.aliases),

@@ -5,15 +5,15 @@ Also the lines of a resume brief that say so, each with the events that it rests
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
-from kite_memory.model.event import Event, EventType, evidence_reference, opens_turn
+from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import clip_line, counted, outline
+from kite_memory.text.display import clip_line, counted, first_of, outline
 from kite_memory.text.shell import Write, writes
 from kite_memory.timeline.runs import Commit, Run, bare, is_wider, kinds_in, makes_up, open_failures, passed_of
 
@@ -92,7 +92,7 @@ def _meant(path: str, cwd: str, known: Collection[str]) -> str:
 def _change(path: str, action: str, event: Event, place: int, cwd: str) -> ChangedFile:
     whole = path if not path or PureWindowsPath(path).is_absolute() else posixpath.normpath(posixpath.join(cwd, path))
     shown = inside(whole, cwd) if path else ""
-    return ChangedFile(path=shown, action=action, at=event.at, evidence=reference(event), place=place, whole=whole)
+    return ChangedFile(path=shown, action=action, at=event.at, evidence=event.reference, place=place, whole=whole)
 
 
 def _happened(write: Write, run: Run) -> bool:
@@ -126,10 +126,6 @@ def inside(path: str, folder: str) -> str:
         if folder and path.startswith(root):
             return path[len(root) :]
     return (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).name
-
-
-def reference(event: Event) -> str:
-    return evidence_reference(event.provider, event.session, event.id)
 
 
 class BriefPart(StrEnum):
@@ -237,13 +233,19 @@ def _without_clauses(line: BriefLine) -> Iterator[BriefLine]:
 
 
 def cited(part: BriefPart, text: str, *events: Event) -> BriefLine:
-    return BriefLine(part=part, text=text, evidence=tuple(dict.fromkeys(map(reference, events))))
+    return BriefLine(part=part, text=text, evidence=tuple(dict.fromkeys(event.reference for event in events)))
+
+
+def cited_in_lengths(part: BriefPart, texts: Iterable[str], *events: Event) -> BriefLine:
+    """Return a line that says the first of the texts, and the others where there is room."""
+    short, *longer = dict.fromkeys(texts)
+    return replace(cited(part, short, *events), longer=tuple(longer))
 
 
 def cited_files(
     part: BriefPart, what: str, files: Sequence[ChangedFile], *besides: Event, most: int = FILES_NAMED, parts: int = 0
 ) -> BriefLine:
-    evidence = (*map(reference, besides), *(file.evidence for file in files[:FILES_CITED]))
+    evidence = (*(event.reference for event in besides), *(file.evidence for file in files[:FILES_CITED]))
     return BriefLine(part=part, text=f"{what}: {names(files, most, parts=parts)}", evidence=tuple(dict.fromkeys(evidence)))
 
 
@@ -386,7 +388,7 @@ def last_stable(done: Sequence[Run], changes: Sequence[ChangedFile], made: Seque
         at=run.event.at,
         command=run.command,
         said=clip_line(run.said if run.outcome == "ok" else passed_of(run.said), SUBJECT),
-        evidence=reference(run.event),
+        evidence=run.event.reference,
         place=run.place,
         files=_until(changes, run.place),
         commit=next((commit.hash for commit in reversed(made) if commit.place < run.place), ""),
@@ -396,7 +398,7 @@ def last_stable(done: Sequence[Run], changes: Sequence[ChangedFile], made: Seque
         narrow=narrow,
         mixed=run.outcome != "ok",
         whole=f"`{typed(of_all.command)}` at {of_all.event.at:%m-%d %H:%M}" if of_all is not None else "",
-        whole_evidence=reference(of_all.event) if of_all is not None else "",
+        whole_evidence=of_all.event.reference if of_all is not None else "",
     )
 
 
@@ -468,7 +470,7 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
         f"{of_all}{with_files}{checked}{failing}"
         for most in (FILES_CITED, 3 * FILES_CITED)
     )
-    seen = (reference(run.event) for run in clean)
+    seen = (run.event.reference for run in clean)
     evidence = (stable.evidence, stable.whole_evidence, *(file.evidence for file in (changed or stable.files)[:1]), *seen)
     known = tuple(dict.fromkeys(filter(None, evidence)))
     yield BriefLine(part=BriefPart.STABLE, text=text, evidence=known, longer=tuple(longer))
@@ -550,5 +552,4 @@ def steps_left(events: Sequence[Event], files: Sequence[ChangedFile]) -> Iterato
         if ((names and not names & changed) or at > begun) and not _NO_CHANGE.search(step)
     ]
     if left:
-        more = f" and {len(left) - _CHECKS} more" if len(left) > _CHECKS else ""
-        yield cited(BriefPart.NEXT, f"left of the plan, by the files changed so far: {'; '.join(left[:_CHECKS])}{more}", asked)
+        yield cited(BriefPart.NEXT, f"left of the plan, by the files changed so far: {first_of(left, _CHECKS)}", asked)

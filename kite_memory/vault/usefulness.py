@@ -1,32 +1,23 @@
-"""Upkeep of single notes: how useful one is, when it has faded, and how it is split at its own headings.
+"""How useful a note is: judged from its wording and its use, not from its truth.
 
-A finding about a bug or a branch expires within weeks, a decision or a preference stays. Usefulness is judged from the wording,
-not truth. A split rewords nothing and leaves nothing out.
+A finding about a bug or a branch fades within weeks, a decision or a preference stays.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import PurePosixPath
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import clip
 from kite_memory.vault import links
 from kite_memory.vault.lifecycle import sessions_of
-from kite_memory.vault.links import titled
-from kite_memory.vault.notefile import FOLDERS, with_body, with_properties
-from kite_memory.vault.planning import related
-from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, text_block, words
+from kite_memory.vault.wording import words
 
 PASSING = timedelta(weeks=6)
 """How long a passing finding is recalled after its last use."""
 UNSHOWN = timedelta(days=90)
 """How long any other note is recalled after it was last shown or used."""
-WAITING = timedelta(days=30)
-"""How long a person is asked about a note."""
 
 _PASSING = lazy_regex(
     r"\b(?:bugs?|errors?|fail(?:s|ed|ing|ures?)?|crash\w*|fix(?:ed|es|ing)?|broke|broken|flaky|regress\w*|lint\w*|warnings?|panic\w*"
@@ -156,7 +147,7 @@ _DEFINES = lazy_regex(
     r"|keeps|stores|rejects|accepts|doesn't|does not|(?:only|always|never) [a-z]+s)\b"
 )
 """A command, option, path or setting, and what it is or does; what a function does, its code says."""
-_STANDING = lazy_regex(
+_FOR_GOOD = lazy_regex(
     r"\b(?:always|never|from now on|going forward|whenever|(?:every|each) time|by default|prefers?|instead of|rather than|unless)\b"
     r"|^(?:do not|don['’]t|avoid)\b",
     re.IGNORECASE,
@@ -285,9 +276,9 @@ def is_worth_a_line(note: Note, *, sessions: int = 1) -> bool:
     if not worded and _WITHOUT_A_NAME.match(note.title) and not _chosen(note):
         return False
     if note.kind is NoteKind.PREFERENCE or worded:
-        rule = _STANDING.search(note.title) and not _SUPPOSED.search(note.body)
-        standing = worded or rule or max(sessions, len(sessions_of(note.evidence))) > 1
-        return bool(standing) and _is_whole(note.title) and not _ONCE.search(note.title) and not _LEANS.match(note.title)
+        rule = _FOR_GOOD.search(note.title) and not _SUPPOSED.search(note.body)
+        lasting = worded or rule or max(sessions, len(sessions_of(note.evidence))) > 1
+        return bool(lasting) and _is_whole(note.title) and not _ONCE.search(note.title) and not _LEANS.match(note.title)
     if note.body.startswith((_PLANNED, "“")):
         return bool(statement(note))
     general = note.kind is not NoteKind.INSIGHT or _RULE.search(note.title) or _ABLE.search(note.title)
@@ -423,8 +414,8 @@ def _is_whole(text: str) -> bool:
 
 def is_junk(note: Note) -> bool:
     """Return whether an accepted note has so little content that its owner may want it removed."""
-    standing = note.status is NoteStatus.ACCEPTED and note.id and not note.key
-    return bool(standing) and note.kind in _JUDGED_KINDS and strength(note) <= JUNK
+    extracted = note.status is NoteStatus.ACCEPTED and note.id and not note.key
+    return bool(extracted) and note.kind in _JUDGED_KINDS and strength(note) <= JUNK
 
 
 def _is_open(title: str) -> bool:
@@ -434,161 +425,3 @@ def _is_open(title: str) -> bool:
 
 def _code_share(title: str) -> float:
     return sum(len(found[0]) for found in _CODE.finditer(title)) / max(1, len(title))
-
-
-PROPERTY, ASKED, LAPSED = "review", "split", "lapsed"
-"""The property of a note that a person is asked to divide, and its values: asked, or no longer asked."""
-
-_HEADING = lazy_regex(r"(#{1,5})[ \t]+(\S.*)")
-_MOST = 40
-_TITLE = 90
-_CLEAR_WORDS = 3
-"""Words of a heading that is clear by itself."""
-_LEAST_OF_WHOLE = 12
-"""Minimum characters of the whole's title that are shown; fewer are of no use."""
-
-
-def asks(note: Note) -> bool:
-    """Return whether a person must decide something about a note other than whether to keep it."""
-    return (bool(note.conflicts) and note.review != LAPSED) or note.review == ASKED
-
-
-MOST_WAITING = 30
-"""Notes that a person goes through in one review: never do more wait."""
-
-
-def waits(note: Note) -> bool:
-    """Return whether a note waits for a person's decision."""
-    return note.status is NoteStatus.PROPOSED or (note.status is NoteStatus.ACCEPTED and asks(note))
-
-
-def lapsed(note: Note) -> dict[str, object]:
-    """Return the properties of a waiting note that a person is asked about no more: a proposed one is archived, others stay."""
-    return {"status": NoteStatus.ARCHIVED.value} if note.status is NoteStatus.PROPOSED else {PROPERTY: LAPSED}
-
-
-def first_to_lapse(note: Note) -> tuple[int, datetime]:
-    """Return the order in which waiting notes lapse where too many wait: the least important first, of these the oldest."""
-    return note.importance, note.created
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotePart:
-    heading: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Division:
-    """A note taken apart.
-
-    ``opening`` is all that stands above the parts, ``closing`` what stands below them and is about the whole.
-    """
-
-    opening: str
-    parts: tuple[NotePart, ...]
-    closing: str = ""
-
-
-def division(body: str) -> Division | None:
-    """Split a body at the highest level with several headings; ``None`` without such a level, or with too many headings.
-
-    A heading with nothing below it begins no note: it stays with what stands before it.
-    """
-    lines = body.split("\n")
-    headings = [(at, found) for at in _outside_code(body) if (found := _HEADING.fullmatch(lines[at]))]
-    levels = Counter(len(found[1]) for _, found in headings)
-    level = next((each for each in sorted(levels) if levels[each] > 1), None)
-    if level is None:
-        return None
-    starts = [(at, _unclosed(found[2])) for at, found in headings if len(found[1]) == level]
-    ends = [*(at for at, _ in starts[1:]), len(lines)]
-    said = [(at, title, end) for (at, title), end in zip(starts, ends, strict=True) if "".join(lines[at + 1 : end]).strip()]
-    if not 1 < len(said) <= _MOST:
-        return None
-    last = said[-1][0] + 1 + _closing_at(lines[said[-1][0] + 1 :])
-    ends = [*(at for at, _, _ in said[1:]), last]
-    parts = tuple(
-        NotePart(heading=one_line(title), text=text_block("\n".join(lines[at + 1 : end])))
-        for (at, title, _), end in zip(said, ends, strict=True)
-    )
-    if not all(part.text for part in parts):
-        return None
-    opening = text_block("\n".join(lines[: said[0][0]]))
-    return Division(opening=opening, parts=parts, closing=text_block("\n".join(lines[last:])))
-
-
-def notes(note: Note, divided: Division) -> list[Note]:
-    """Return one note for each part, with the properties of the whole and a link back to it.
-
-    Its text stays to the letter; so does a heading that its title does not hold in full.
-    """
-    stem = PurePosixPath(note.path).stem
-    back = related([links.write(stem)] if links.holds(stem) else [])
-    made: list[Note] = []
-    for number, part in enumerate(divided.parts):
-        title = _title(note.title, one_line(links.unlinked(part.heading)))
-        heading = "" if part.heading in title else f"# {part.heading}"
-        body = links.ExistingText("\n\n".join(filter(None, (heading, part.text, back))))
-        spoken = entity_key(f"{part.heading} {part.text}")
-        made.append(
-            replace(
-                note,
-                id=note_id(note.created, "part", note.id or note.path, str(number), part.heading, digest(part.text)),
-                path=f"{FOLDERS[note.kind]}/{note_stem(title, note.created)}.md",
-                title=title,
-                body=body,
-                links=links.targets(body),
-                aliases=(),
-                triggers=(),
-                entities=tuple(each for each in note.entities if entity_key(each) in spoken),
-                supersedes=(),
-                review="",
-                status=NoteStatus.ACCEPTED,
-            )
-        )
-    return made
-
-
-def _title(whole: str, heading: str) -> str:
-    """Return a part's title: its heading, with the whole's title in front where the heading is too short."""
-    room = _TITLE - len(heading) - len(": ")
-    if len(heading.split()) >= _CLEAR_WORDS or room < min(len(whole), _LEAST_OF_WHOLE):
-        return clip(heading, _TITLE)
-    return f"{clip(whole, room)}: {heading}"
-
-
-def remainder(text: str, divided: Division, made: Sequence[Note]) -> str:
-    """Return the whole's new text, which links to its parts; empty where it cannot be changed safely."""
-    changed = with_properties(text, {PROPERTY: ""})
-    if changed is None:
-        return ""
-    listed = "\n".join(f"- {titled(PurePosixPath(each.path).stem, each.title)}" for each in made)
-    body = "\n\n".join(filter(None, (divided.opening, listed, divided.closing)))
-    return with_body(changed, f"{body}\n")
-
-
-def _unclosed(heading: str) -> str:
-    """Return a heading without closing marks, which stand apart from its words: those of C# do not."""
-    words = heading.rstrip().rstrip("#")
-    return words.rstrip() if words.endswith((" ", "\t")) else heading.rstrip()
-
-
-def _closing_at(lines: Sequence[str]) -> int:
-    """Return where the lines of links at the very end begin, which do not belong to the last part."""
-    at = len(lines)
-    while at and (not lines[at - 1].strip() or lines[at - 1].startswith(links.RELATED)):
-        at -= 1
-    return at
-
-
-def _outside_code(body: str) -> Iterator[int]:
-    """Yield the numbers of the lines that begin outside of code."""
-    stretches = list(links.note_prose(body))
-    place = at = 0
-    for number, line in enumerate(body.split("\n")):
-        while place < len(stretches) and stretches[place][1] <= at:
-            place += 1
-        if place < len(stretches) and stretches[place][0] <= at:
-            yield number
-        at += len(line) + 1
