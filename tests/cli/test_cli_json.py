@@ -210,7 +210,7 @@ SYNC = {
     "went": _EXCHANGED,
     "copies": [str],
     "trashed": [str],
-    "held_back": [str],
+    "held_back": [{"path": str, "line": int, "kind": str}],
     "problems": [str],
 }
 

@@ -227,12 +227,14 @@ def test_three_machines_come_to_the_same(tmp_path: Path) -> None:
 def test_a_note_with_a_secret_stays_where_it_is(tmp_path: Path) -> None:
     with homes(tmp_path, "laptop", "desk") as (laptop, desk):
         secret = "ghp_" + "a8Kd03jfQz7LmW2xR5tYv9Bn4Hc6Ps1EgUo0"
+        settle(laptop, desk)
         (laptop.vault / "keys.md").write_text(f"# Keys\n\nThe token is {secret}\n")
 
-        report = laptop.sync()
+        tried, report = laptop.sync(dry_run=True), laptop.sync()
         desk.sync()
 
-        assert report["held_back"] == ["keys.md"]
+        assert tried["held_back"] == report["held_back"] == [{"path": "keys.md", "line": 3, "kind": "github-token"}]
+        assert tried["went"]["notes"] == report["went"]["notes"] == 0
         assert "keys.md" not in desk.files()
 
 
@@ -346,7 +348,8 @@ def test_the_days_of_the_journal_are_made_by_each_machine_and_neither_copied_nor
     with homes(tmp_path, "laptop", "desk") as (laptop, desk):
         east, west = timezone(timedelta(hours=13)), timezone(timedelta(hours=-11))
         laptop.remember("The pump is serviced in May."), desk.remember("The loft is swept in June.")
-        journal(laptop, east), journal(desk, west)
+        journal(laptop, east)
+        journal(desk, west)
         settle(laptop, desk)
         for home, zone in ((laptop, east), (desk, west)) * 2:
             journal(home, zone)
@@ -362,7 +365,8 @@ def test_a_day_of_the_journal_that_its_owner_edited_reaches_the_others_and_stays
     with homes(tmp_path, "laptop", "desk") as (laptop, desk):
         laptop.remember("The pump is serviced in May.")
         settle(laptop, desk)
-        journal(laptop, UTC), journal(desk, UTC)
+        journal(laptop, UTC)
+        journal(desk, UTC)
         settle(laptop, desk)
         (day,) = [path for path in laptop.files() if path.startswith("journals/")]
         (laptop.vault / day).write_text(laptop.files()[day] + "\nA good day.\n")
