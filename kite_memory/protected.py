@@ -125,7 +125,7 @@ def protected_literals(config_file: Path) -> Literals | None:
 
 
 def protect_process(config_file: Path) -> None:
-    """Have the protected literals redacted everywhere in this process. Whoever makes something that sends text calls it.
+    """Have the protected literals redacted everywhere in this process. It is called before anything is made that sends text.
 
     Raises `KiteError` if they cannot be read.
     """

@@ -43,7 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     "tui": {"tui", "timeline", "recall", "text", "errors"},
     "wiring": {
         "wiring", "app", "daemon", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team",
-        "extensions", "protected", "log_lines", "endpoint", "paths", "config", "keys", *BASE,
+        "sync", "extensions", "protected", "log_lines", "endpoint", "paths", "config", "keys", *BASE,
     },
     "config": {"extensions", "paths", "errors"},
     "keys": {"system", "errors"},

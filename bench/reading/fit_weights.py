@@ -33,7 +33,7 @@ from tests.redaction.test_redaction_innocents import INNOCENTS
 
 ALARMS = 0.15
 """Most words that go of a megabyte of clean text."""
-PENALTY = 0.5
+PENALTY = 0.25
 ROUNDS = 400
 FEWEST = 3
 """A property of fewer words gets no weight."""
@@ -82,13 +82,13 @@ def learned(some: Sequence[Case]) -> list[Word]:
     pool = [case.secrets[0] for case in some if len(case.secrets) == 1 and _may_move(case.secrets[0])]
     found: list[Word] = []
     for case in some:
-        kind = 4.0 if not case.secrets else 0.5
-        found += (Word(properties=each, secret=secret, weight=2.0 if secret else kind) for each, secret in words_in(case))
+        kind = 4.0 if not case.secrets else 0.25
+        found += (Word(properties=each, secret=secret, weight=1.0 if secret else kind) for each, secret in words_in(case))
         if len(case.secrets) == 1 and _may_move(case.secrets[0]) and _IN_PROSE.search(case.group):
             for _ in range(4):
                 other = chance.choice(pool)
                 moved = Case(group="", tuned=True, text=case.text.replace(case.secrets[0], other), secrets=(other,))
-                found += (Word(properties=each, secret=secret, weight=0.6 if secret else 0.15) for each, secret in words_in(moved))
+                found += (Word(properties=each, secret=secret, weight=0.3 if secret else 0.075) for each, secret in words_in(moved))
     return found
 
 

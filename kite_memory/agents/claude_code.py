@@ -1,4 +1,4 @@
-"""Claude Code's ``settings.json``: find our hooks in its text, and add or remove them.
+"""Hooks in Claude Code's ``settings.json``, and in those of agents that take hooks like its own: find, add and remove them.
 
 The command that agents run at every prompt: how we write it, and how we recognise it.
 """
@@ -16,6 +16,7 @@ from kite_memory.agents import settings_edit
 from kite_memory.agents.settings_edit import (
     Array,
     Edit,
+    Literal,
     Nothing,
     NotJson,
     Object,
@@ -410,3 +411,92 @@ def _named(program: Path) -> tuple[int, ...] | None:
 def _version(text: str) -> tuple[int, ...] | None:
     found = _VERSION.fullmatch(text)
     return tuple(map(int, found.groups())) if found else None
+
+
+_THEIRS = "Claude Code"
+_THEIR_FILE = "settings.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookDialect:
+    """How one agent's hooks differ from Claude Code's.
+
+    ``timeout`` is a hook's limit in the agent's own unit; ``flat`` settings have none of ours. ``note`` is what a person must know
+    besides.
+
+    The command names the agent, so that the answer has that agent's format. ``comments`` may stand in its settings.
+    """
+
+    name: str
+    title: str
+    file: str
+    events: tuple[str, ...]
+    timeout: int = 0
+    note: str = ""
+    comments: bool = False
+    flat: bool = False
+
+    def plan_install(self, text: str | None, command: str) -> Plan:
+        try:
+            ours = f"{command} --agent {self.name}"
+            plan = plan_install(text, ours, self.events, comments=self.comments, flat=self.flat)
+            timed = self._timed((plan.after if isinstance(plan, Edit) else text) or "")
+        except SettingsUnreadable as error:
+            raise self._as_ours(error) from error
+        if timed == (text or "") or not timed:
+            return Nothing(because="the hooks are there already")
+        because = plan.because if isinstance(plan, Edit) else "corrects the time limit of our hooks"
+        return Edit(before=text, after=timed, because=f"{because}{self.note and '; '}{self.note}")
+
+    def plan_uninstall(self, text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
+        try:
+            plan = plan_uninstall(text, comments=self.comments)
+            command = next((hook.command for hook in self.status(text).hooks), "").removesuffix(f" --agent {self.name}")
+        except SettingsUnreadable as error:
+            raise self._as_ours(error) from error
+        if isinstance(plan, Nothing):
+            return plan
+        for old in earlier:
+            if self._became(old, text, command):
+                return Edit(before=text, after=old, because=plan.because)
+        return plan
+
+    def status(self, text: str | None) -> Status:
+        try:
+            return status(text, self.events, comments=self.comments)
+        except SettingsUnreadable as error:
+            raise self._as_ours(error) from error
+
+    def _became(self, old: str | None, text: str | None, command: str) -> bool:
+        try:
+            match self.plan_install(old, command):
+                case Edit(after=after) if after == text:
+                    return not self.status(old).hooks
+                case _:
+                    return False
+        except SettingsUnreadable:
+            return False
+
+    def _timed(self, text: str) -> str:
+        """Return the settings with our hooks' limits in this agent's unit."""
+        while wrong := next((limit for limit in _limits(text, self.comments) if limit.written != str(self.timeout)), None):
+            text = text[: wrong.start] + str(self.timeout) + text[wrong.end :]
+        return text
+
+    def _as_ours(self, error: SettingsUnreadable) -> SettingsUnreadable:
+        hint = error.hint.replace(_THEIR_FILE, self.file)
+        return SettingsUnreadable(str(error).replace(_THEIRS, self.title), hint=hint)
+
+
+def _limits(text: str, comments: bool) -> Iterator[Literal]:
+    """Yield the ``timeout`` of each of our hooks."""
+    root = settings_edit.read(text, comments=comments) if text.strip("\ufeff \t\r\n") else None
+    hooks = root.get("hooks") if isinstance(root, Object) else None
+    for member in hooks.members if isinstance(hooks, Object) else ():
+        for group in member.value.items if isinstance(member.value, Array) else ():
+            inner = group.get("hooks") if isinstance(group, Object) else None
+            for hook in inner.items if isinstance(inner, Array) else ():
+                command = hook.get("command") if isinstance(hook, Object) else None
+                limit = hook.get("timeout") if isinstance(hook, Object) else None
+                if isinstance(command, String) and is_ours(command.value) and isinstance(limit, Literal):
+                    yield limit

@@ -182,11 +182,11 @@ class HookHandler:
         delivery.arrived()
         return text
 
-    def prepare(self, body: bytes, agent: str = "") -> tuple[str, Delivery]:
+    def prepare(self, body: bytes, agent: str = "", *, silent: bool = False) -> tuple[str, Delivery]:
         """Return the exact text for the agent's hook to print, and its delivery.
 
         The text is empty for unknown input and for sub-agents. It counts as shown, is logged, and costs its tokens once the
-        delivery has arrived.
+        delivery has arrived. If ``silent``, no text is returned, and what the user asks to keep is kept all the same.
         """
         delivery = Delivery()
         agent = agent or _CLAUDE_CODE
@@ -194,7 +194,7 @@ class HookHandler:
         if self._is_repeated(key):
             return "", delivery
         try:
-            text = self._reply(body, agent, delivery)
+            text = self._reply(body, agent, delivery, silent=silent)
         except BaseException:
             self._forget_answer(key)
             delivery.lost()
@@ -229,25 +229,25 @@ class HookHandler:
         with self._lock:
             self._answered.pop(key, None)
 
-    def _reply(self, body: bytes, agent: str, delivery: Delivery) -> str:
+    def _reply(self, body: bytes, agent: str, delivery: Delivery, *, silent: bool) -> str:
         call = read_hook_input(body)
         if call is None or call.is_subagent or (call.from_cursor and agent == _CLAUDE_CODE):
             return ""  # Cursor can run Claude Code's hooks beside its own, which answer
         context = HookContext(call, agent, self._timeline)
         match call.event:
             case "SessionStart":
-                text = self._started(context, delivery) if agent not in _STARTS_WITH_A_PROMPT else ""
+                text = self._started(context, delivery, silent=silent) if agent not in _STARTS_WITH_A_PROMPT else ""
             case "UserPromptSubmit":
                 began = self._monotonic()
                 self._hold(context, held=not call.takes_context)
-                text = self._prompted(context, delivery) if call.takes_context else ""
+                text = self._prompted(context, delivery) if call.takes_context and not silent else ""
                 self._log_time(context.session, self._monotonic() - began)
                 if context.typed:  # last: the agent waits
                     self._capture(context.typed, agent=agent, session=context.session, project=context.project)
             case "Stop" | "SessionEnd":
                 self._end_turn(context.session)
                 return ""
-            case event if event in _REACHES_THE_MODEL.get(agent, _REACHES_ANY_MODEL):
+            case event if event in _REACHES_THE_MODEL.get(agent, _REACHES_ANY_MODEL) and not silent:
                 waiting = self._waiting_prompt(context)
                 said = self._prompted(waiting, delivery) if waiting is not None else ""
                 text = "\n".join(filter(None, (said, self._acted(context, delivery))))
@@ -255,15 +255,15 @@ class HookHandler:
                 return ""
         return _printed(text, context) if text else ""
 
-    def _started(self, context: HookContext, delivery: Delivery) -> str:
+    def _started(self, context: HookContext, delivery: Delivery, *, silent: bool) -> str:
         session, source = context.session, context.call.source
         self._take_unopened(session)  # the opening block is given again
         if source != "compact":  # a compaction often comes in the middle of a turn
             self._end_turn(session)
         if source in ("compact", "clear"):
             self._recall.forget_session(session)
-        if source == "fork":
-            return ""  # its context already holds all this
+        if source == "fork" or silent:  # the context of a fork already holds all this
+            return ""
         return self._opening(context, delivery)
 
     def _opening(self, context: HookContext, delivery: Delivery) -> str:

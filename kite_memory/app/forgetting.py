@@ -104,7 +104,7 @@ class Forgetting:
         try:
             for each in notes:
                 forgotten.append(self._vault.edits.forget(each.name))
-                changed.update(forgotten[-1].relinked)
+                changed.update((*forgotten[-1].relinked, *forgotten[-1].copies))
         finally:  # what is in the trash must not be found, even if the rest of the sweep failed
             self._indexer.refresh(changed)
         return forgotten
@@ -212,7 +212,8 @@ class NoteForgetting:
 
         With ``ids`` exactly those; otherwise the one that ``note`` names, or all that match the other arguments together.
         ``with_evidence`` also deletes the events' text for good. ``note`` may be a citation or an event's id, which forgets the
-        cited events and no note, or a session's id, which acts as ``session``.
+        cited events and no note, or a session's id, which acts as ``session``. The answer's ``guessed`` says that ``note`` is only
+        a part of a name.
         """
         remarks: list[str] = []
         with self._vault.lock:
@@ -221,6 +222,7 @@ class NoteForgetting:
                 cited = self._forgetting.ground(self._timeline.events.citation(note))
                 if not cited and any(known.id == note for known in self._timeline.sessions.named(note, limit=1)):
                     note, session = "", note
+            guessed = bool(note) and not cited and ids is None and not self._vault.notes.is_own_name(note)
             named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
             chosen = named if ids is None else [self._note_view.found(each) for each in ids]
             grounds = cited or self._forgetting.grounds(chosen)
@@ -230,6 +232,7 @@ class NoteForgetting:
                 for each, gone in zip(listed, self._forgetting.forget_notes(chosen), strict=True):
                     each["trash"] = str(self._vault.root / gone.trashed)
                     still_linked = (path for path in gone.linked_from if path not in {every["path"] for every in listed})
+                    remarks += [f"its copy {path} is in the trash, too" for path in gone.copies]
                     remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
                 self._forgot(chosen)
                 if with_evidence:
@@ -239,7 +242,7 @@ class NoteForgetting:
             if with_evidence:
                 remarks += self._erase(self._forgetting)
         evidence = [ground_json(ground, blank=with_evidence) for ground in grounds]
-        return {"notes": listed, "evidence": evidence, "session": session, "problems": remarks}
+        return {"notes": listed, "evidence": evidence, "session": session, "guessed": guessed, "problems": remarks}
 
     def _found(self, called: str) -> Note:
         try:

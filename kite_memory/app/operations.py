@@ -222,7 +222,7 @@ class NoteChanges:
         with self._vault.lock:
             self._note_view.found(note)
             muted = self._vault.edits.mute(note, undo=undo)
-            self._indexer.refresh({muted.path})
+            self._indexer.refresh({muted.path, *self._vault.edits.copies(muted.path)})
         return note_json(muted)
 
     def edit(self, *, note: str, body: str, seen: str = "") -> Json:

@@ -90,6 +90,8 @@ class Pipeline:
         self._clock = clock
         self._due_at: dict[tuple[str, str], float] = {}
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
+        self._written: dict[tuple[str, str], float] = {}
+        """When the file of a session was last written whose events all have the time of its start, as in Aider's histories."""
         self._opened = False
         self.survey = TranscriptSurvey(sources=sources, files=timeline.files, passed_over=self.passed_over)
         self._outcome_tracker = OutcomeTracker(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
@@ -152,6 +154,8 @@ class Pipeline:
             if read_result.session is not None and read_result.events:
                 key, soon = (source.provider, read_result.session.id), self._clock() + _PATIENCE
                 self._due_at[key] = min(self._due_at.get(key, soon), soon)
+                if not read_result.more and all(event.at <= read_result.session.started for event in read_result.events):
+                    self._written[key] = read_result.cursor.mtime_ns / 1e9
             progress(max(0, read_result.cursor.position - (cursor.position if cursor else 0)))
             if not read_result.more or stop():
                 return added
@@ -216,7 +220,8 @@ class Pipeline:
         ordinal, seen_at = self._seen.get(key, (-1, now))
         if ordinal != state.last_ordinal:
             self._seen[key] = (state.last_ordinal, seen_at := now)
-        quiet_since = min(state.quiet_since, seen_at)  # by our own clock too: an event may be dated in the future
+        # By our own clock too: an event may be dated in the future.
+        quiet_since = min(max(state.quiet_since, self._written.get(key, 0.0)), seen_at)
         spans = list(finished(events, self._policy, quiet_for=now - quiet_since))
         if spans:
             self._outbox.formed.add(spans, nothing=[span.id for span in spans if not worth_asking(_within(events, span))])
@@ -230,6 +235,7 @@ class Pipeline:
         """Mark the session as having every event in a chunk."""
         self._due_at.pop(key, None)
         self._seen.pop(key, None)
+        self._written.pop(key, None)
 
     def open_sessions(self, *, skip_before: datetime | None = None, provider: str = "") -> None:
         """Find the sessions that have events in no chunk yet, after a start; of one provider, if given.

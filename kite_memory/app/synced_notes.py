@@ -109,7 +109,7 @@ class SyncedNotes:
         self._state.keep(HeldNote(version=version, here="", sent=not _may_travel(before.path)))  # of those the others know nothing
 
     def _changed(self, version: NoteVersion, at: float, digest: str, **gone: object) -> NoteVersion:
-        count = self._state.number("count") + 1
+        count = int(self._state.setting("count") or 0) + 1
         self._state.set("count", str(count))
         return changed(version, machine=self._state.machine, count=count, at=at, digest=digest, **gone)  # type: ignore[arg-type]
 

@@ -82,6 +82,11 @@ class Machine:
     environment: Mapping[str, str]
 
 
+def shared_folder(target: str) -> tuple[Path, ...]:
+    """Return the folder through which this machine exchanges notes; nothing for a repository elsewhere, or without sync."""
+    return (Path(target),) if target and not is_remote(target) else ()
+
+
 class Syncing:
     """Thread-safe; one exchange at a time, in any process."""
 
@@ -350,7 +355,7 @@ class Syncing:
                 under_way.erased |= blank
         with state.changing():
             for row in rows:
-                state.hear_forgotten(row.event, blank=row.blank)
+                state.exchanged.record_forgotten(row.event, blank=row.blank)
         under_way.came.forgotten += len(new)
 
     def _take_back(self, under_way: _Round) -> None:
@@ -401,9 +406,9 @@ class Syncing:
             for row in rows:
                 match row:
                     case ForgottenRow():
-                        state.hear_forgotten(row.event, blank=row.blank)
+                        state.exchanged.record_forgotten(row.event, blank=row.blank)
                     case UptakeRow():
-                        state.tell_uptake(row.note, row.shown, row.used, row.ignored)
+                        state.exchanged.record_uptake(row.note, row.shown, row.used, row.ignored)
             for name, value in (settings or {}).items():
                 state.set(name, value)
             state.pending.add(number, content)
@@ -414,13 +419,13 @@ class Syncing:
         rows: list[Row] = [
             ForgottenRow(event=line.id, provider=line.provider, session=line.session, blank=blank)
             for line, blank in self._timeline.forgotten.lines()
-            if not under_way.state.knows_forgotten(line.id, blank=blank)
+            if not under_way.state.exchanged.is_forgotten(line.id, blank=blank)
         ]
         for batch in batches(rows):
             self._send(under_way, batch)
 
     def _write_uptake(self, under_way: _Round) -> None:
-        sent = under_way.state.sent_uptake()
+        sent = under_way.state.exchanged.uptake()
         rows: list[Row] = [
             UptakeRow(note=note, shown=each.shown, used=each.used, ignored=each.ignored)
             for note, each in self._memory.own_tallies().items()
@@ -432,7 +437,7 @@ class Syncing:
     def _write_events(self, under_way: _Round) -> None:
         state = under_way.state
         while True:
-            since = Since(row=state.number("events"), change=state.number("amended"))
+            since = Since(row=int(state.setting("events") or 0), change=int(state.setting("amended") or 0))
             events, after = self._timeline.events.changed_since(since, _EVENTS_AT_ONCE)
             settings = {"events": str(after.row), "amended": str(after.change)}
             rows = list(self._rows_of(events))

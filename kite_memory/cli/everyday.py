@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -234,6 +234,7 @@ def _write(root: Path, project: Path, number: int, turns: Turns) -> None:
 
 
 _SECONDS = 20.0
+_COMPARING_SECONDS = 5.0
 _LOG_SHOWN = 1 << 16
 
 
@@ -259,6 +260,17 @@ def start(settings: Config) -> None:
         if started.poll() is not None or time.monotonic() > deadline:
             raise _failure(log, started.poll())
         time.sleep(0.05)
+    _wait_for_the_vault(settings.state)
+
+
+def _wait_for_the_vault(state: Path) -> None:
+    """Wait some seconds until prompts get notes: the daemon compares the vault first, which takes longer if it is large."""
+    from kite_memory.daemon.protocol import call
+
+    deadline = time.monotonic() + _COMPARING_SECONDS
+    with suppress(DaemonSilent, DaemonUnreachable):
+        while not call(state, "compared", b"", 5.0) and time.monotonic() < deadline:
+            time.sleep(0.05)
 
 
 def _answers() -> bool:
@@ -340,7 +352,7 @@ def restart(settings: Config) -> None:
     is_service = runs(manager, holder(settings.state) or 0)
     _stop(settings.state)
     if is_service and not (problem := start_again(manager)):
-        _wait_until_it_answers()
+        _wait_until_it_answers(settings)
         return
     if is_service:
         print_message(f"note: the service manager does not start it ({problem}); `kmem service install` repairs that")
@@ -348,12 +360,13 @@ def restart(settings: Config) -> None:
         start(settings)
 
 
-def _wait_until_it_answers() -> None:
+def _wait_until_it_answers(settings: Config) -> None:
     deadline = time.monotonic() + _SECONDS
     while not _answers():
         if time.monotonic() > deadline:
             raise KiteError("the daemon does not answer yet", hint="`kmem logs` says why")
         time.sleep(0.05)
+    _wait_for_the_vault(settings.state)
 
 
 def _laid_out(here: "Services") -> bool:

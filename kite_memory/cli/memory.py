@@ -1,14 +1,14 @@
 """Commands for finding, storing and forgetting."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +18,10 @@ from kite_memory.cli.console import ask, is_interactive, named_folder, print_dat
 from kite_memory.cli.main import add
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
-from kite_memory.text.display import age, clip_line, counted, duration
+from kite_memory.text.display import clip_line, counted, duration
+
+if TYPE_CHECKING:
+    from kite_memory.team.search import Team
 
 Hits = list[dict[str, Any]]
 
@@ -28,22 +31,21 @@ SECONDS = 0.15
 
 def team_search(config: Config, query: str, *, project: str, limit: int, seconds: float = SECONDS) -> Callable[[Hits], Hits]:
     """Start a search at the team's server. The returned function adds the results that arrived in time to local hits."""
-    if config.team.ask == "off" or not config.team.bridge:
+    team = _team(config)
+    if team is None:
         return lambda hits: hits
     from kite_memory.app.searching import searched_for
-    from kite_memory.keys import keys_beside
     from kite_memory.projects import project_of
     from kite_memory.protected import protect_process
     from kite_memory.redaction import drop_private, redact
-    from kite_memory.team.search import Asking, Team, together
+    from kite_memory.team.search import Asking, together
 
     wanted = searched_for(query)
-    token = keys_beside(config.file).find("team-token")
-    if token is None or not wanted.notes or not wanted.words:
+    if not wanted.notes or not wanted.words:
         return lambda hits: hits
     protect_process(config.file)  # the daemon's protection does not cover this process
     asking = Asking(
-        Team(address=config.team.bridge, token=token.value),
+        team,
         redact(drop_private(wanted.words)),
         kinds=sorted(wanted.kinds),
         project=project_of(project) if project else "",
@@ -53,6 +55,37 @@ def team_search(config: Config, query: str, *, project: str, limit: int, seconds
     return lambda hits: together(hits, asking.hits(), limit)
 
 
+def _team(config: Config) -> "Team | None":
+    """Return the team's server; ``None`` unless a person's searches are to ask it and there is a token for it."""
+    if config.team.ask == "off" or not config.team.bridge:
+        return None
+    from kite_memory.keys import keys_beside
+    from kite_memory.team.search import Team
+
+    token = keys_beside(config.file).find("team-token")
+    return Team(address=config.team.bridge, token=token.value) if token is not None else None
+
+
+def _of_the_team(called: str, tokens: int) -> dict[str, Any] | None:
+    """Return the team's note of this id, which `search` may have listed. Nothing but an id is sent."""
+    if not _ID.fullmatch(called) or (team := _team(configuration.load())) is None:
+        return None
+    from kite_memory.recall.rendering import shortened
+    from kite_memory.team.search import note_at
+
+    text = note_at(team, called, seconds=_OPENING_SECONDS)
+    if not text:
+        return None
+    return {
+        "id": called,
+        "path": "",
+        "team": True,
+        "text": shortened(text, tokens=tokens, characters=len(text)) if tokens else text,
+    }
+
+
+_OPENING_SECONDS = 5.0
+_ID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 PANEL = "Memory"
 
 _LONGEST_TEXT = 1 << 20
@@ -104,10 +137,16 @@ def search(
 
     Example: kmem search "why postgres"
     """
-    with_the_team = team_search(configuration.load(), " ".join(query), project=project, limit=limit)
+    settings = configuration.load()
+    # A team's store searches in this mode alone.
+    with_the_team = team_search(settings, " ".join(query), project=project, limit=limit) if mode is Mode.HYBRID else list
     found = perform("search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=named_folder())
-    of_the_team = [hit for hit in with_the_team(found["hits"]) if not since or not hit.get("team") or _is_since(hit, since)]
-    found["hits"] = [{**hit, "rank": hit.get("rank", place)} for place, hit in enumerate(of_the_team, 1)]
+    found["hits"] = with_the_team(found["hits"])
+    if any(hit.get("team") for hit in found["hits"]):
+        from kite_memory.team.search import is_since, ranked
+
+        found["hits"] = [hit for hit in found["hits"] if not since or not hit.get("team") or is_since(hit, since)]
+        ranked(found["hits"], found["events"])
     if as_json:
         print_json(found)
         return
@@ -119,15 +158,6 @@ def search(
     if not (found["hits"] or found["events"]):
         print_search_hint(found, project=project, since=since)
         raise typer.Exit(1)
-
-
-def _is_since(hit: dict[str, Any], since: str) -> bool:
-    """Return whether a hit is not older than ``since``. One without a date never matches."""
-    try:
-        start, created = age(since, datetime.now(UTC)), datetime.fromisoformat(hit["created"])
-    except (KeyError, TypeError, ValueError):
-        return False
-    return start is None or (created if created.tzinfo else created.replace(tzinfo=UTC)) >= start
 
 
 def recall(
@@ -209,6 +239,10 @@ def show(
         if history:
             raise UsageError("one note's history at a time", hint="name one note")
         opened = perform("open", notes=note, tokens=tokens)
+        theirs = {each["note"]: found for each in opened["missing"] if (found := _of_the_team(each["note"], tokens))}
+        opened["notes"] += theirs.values()
+        opened["missing"] = [each for each in opened["missing"] if each["note"] not in theirs]
+        opened["text"] = "\n\n".join(each["text"] for each in opened["notes"])
         if as_json:
             print_json(opened)
         elif opened["text"]:
@@ -218,7 +252,12 @@ def show(
         if not opened["notes"]:
             raise NoteNotFound(opened["missing"][-1]["reason"], hint=opened["missing"][-1]["hint"])
         return
-    shown = perform("show", note=note[0], history=history)
+    try:
+        shown = perform("show", note=note[0], history=history)
+    except KiteError:
+        if history or (theirs := _of_the_team(note[0], 0)) is None:
+            raise
+        shown = theirs | {"became": []}
     if as_json:
         print_json(shown)
     elif history:
@@ -347,9 +386,10 @@ def forget(
     shows them. With --with-evidence the words of these events are erased for good, and reading the transcript again does not bring
     them back. The transcript itself belongs to your agent and stays, as does anything said about the same subject elsewhere.
 
-    NOTE may also be a citation, as `kmem why` and `kmem resume` show it. Then that line is no longer used, or erased.
+    With only a part of a title you are asked. NOTE may also be a citation, as `kmem why` and `kmem resume` show it. Then that line
+    is no longer used, or erased.
 
-    Example: kmem forget "postgres over sqlite"
+    Example: kmem forget "postgres over sqlite" --yes
     """
     filtered = bool(session or since or matching)
     if not (note or filtered):
@@ -363,7 +403,8 @@ def forget(
     if dry_run and as_json:
         print_json(planned)
         return
-    ask_first = (planned.get("session") or filtered or with_evidence) and bool(chosen or evidence) and not yes
+    guessed = planned.get("guessed")  # an older daemon does not say it
+    ask_first = (planned.get("session") or filtered or with_evidence or guessed) and bool(chosen or evidence) and not yes
     if dry_run or ask_first:
         for each in chosen:
             print_message(f"{each['title']}  ({each['path']})")
@@ -375,7 +416,9 @@ def forget(
         return
     if ask_first:
         if not is_interactive():
-            raise UsageError("nothing was forgotten", hint="--yes agrees without asking")
+            raise UsageError(
+                "nothing was forgotten", hint="name it in full, or agree with --yes" if guessed else "--yes agrees without asking"
+            )
         if not ask(_question(len(chosen), len(evidence) if with_evidence else 0)):
             raise KiteError("nothing was forgotten")
     if chosen:

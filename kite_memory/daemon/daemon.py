@@ -291,6 +291,7 @@ class Daemon:
         self._stop = threading.Event()
         self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._caught_up = threading.Event()
+        self._compared = threading.Event()
         self._failed = False
         self._transcripts = Wake()
         self._chunks = Wake()
@@ -369,6 +370,10 @@ class Daemon:
         """Compare everything now."""
         self._transcripts.ring(everything=True)
         self._notes.ring(everything=True)
+
+    def has_compared(self) -> bool:
+        """Return whether the vault was compared since the start: before, the index may hold notes that were deleted meanwhile."""
+        return self._compared.is_set()
 
     def unwatched(self) -> dict[Path, str]:
         """Return the folders that only the periodic comparison reads, and why."""
@@ -471,7 +476,9 @@ class Daemon:
             now = time.monotonic()
             if roused.everything or now >= compare_at or not self._pipeline.unchanged_since_written(map(Path, roused.paths)):
                 self._vault_watch.arm()
-                if self._pipeline.compare_vault(stop=self._stop.is_set) is not None:
+                refreshed = self._pipeline.compare_vault(stop=self._stop.is_set)
+                self._compared.set()
+                if refreshed is not None:
                     self._chunks.ring()
                     give_back()  # the list of a large vault's notes took much memory
                 compare_at, unembedded = time.monotonic() + self._compare_seconds, None

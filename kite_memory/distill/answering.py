@@ -16,9 +16,10 @@ from kite_memory.text.display import clip
 
 if TYPE_CHECKING:  # most answers are given without a model, and need nothing of these
     from kite_memory.distill.budget import Allowance
-    from kite_memory.distill.extractor import Backend, Inquiry, PromptTemplate, Reply
+    from kite_memory.distill.extractor import Backend, PromptTemplate, Reply
 
 _MAX_TOKENS = 900
+_SECONDS = 60.0
 _SENTENCES = 8
 _SENTENCE = 600
 _QUESTION = 1_000
@@ -59,59 +60,53 @@ class Unsaid:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answerer:
-    """Answers questions with a model. Thread-safe."""
+class BookedModel:
+    """A model with its prompt, asked within the budget. Thread-safe."""
 
     backend: "Backend"
     prompt: "PromptTemplate"
     allowance: "Allowance"
-    seconds: float = 60.0
 
     @property
     def name(self) -> str:
         return f"{self.backend.name}:{self.backend.model}"
 
-    def answer(self, question: str, pieces: Sequence[EvidencePiece]) -> WrittenAnswer | Unsaid:
-        from kite_memory.distill.extractor import Inquiry
+    def ask(self, user: str, *, max_tokens: int) -> "Reply | Unsaid":
+        """Make one call, booked before it is made. Raises nothing."""
+        from kite_memory.distill.budget import settle_by
+        from kite_memory.distill.extractor import Busy, Inquiry, Misconfigured, Refused, Reply
 
-        inquiry = Inquiry(
-            system=self.prompt.system,
-            user=answer_prompt(question, pieces),
-            schema=self.prompt.schema,
-            max_tokens=_MAX_TOKENS,
-            seconds=self.seconds,
-        )
-        reply = ask_booked(self.backend, self.allowance, inquiry)
+        inquiry = Inquiry(system=self.prompt.system, user=user, schema=self.prompt.schema, max_tokens=max_tokens, seconds=_SECONDS)
+        try:
+            booking = self.allowance.book(self.backend.estimate(inquiry))
+        except KiteError as error:
+            return Unsaid(reason=f"the call cannot be booked: {error}")
+        if booking is None:
+            return Unsaid(reason="this part of the day's budget is spent")
+        ending = self.backend.ask(inquiry)
+        try:
+            settle_by(booking, ending)
+        except KiteError:
+            pass  # the booked amount stays spent, to be cautious
+        match ending:
+            case Reply():
+                return ending
+            case Busy(reason=reason) | Refused(reason=reason):
+                return Unsaid(reason=reason)
+            case Misconfigured(reason=reason, hint=hint):
+                return Unsaid(reason=f"{reason} ({hint})")
+            case _:
+                assert_never(ending)
+
+
+class Answerer(BookedModel):
+    """Answers questions with a model."""
+
+    def answer(self, question: str, pieces: Sequence[EvidencePiece]) -> WrittenAnswer | Unsaid:
+        reply = self.ask(answer_prompt(question, pieces), max_tokens=_MAX_TOKENS)
         if isinstance(reply, Unsaid):
             return reply
         return parse_sentences(reply.text, pieces) or Unsaid(reason=NOT_IN_FORM)
-
-
-def ask_booked(backend: "Backend", allowance: "Allowance", inquiry: "Inquiry") -> "Reply | Unsaid":
-    """Make one call, booked before it is made. Raises nothing."""
-    from kite_memory.distill.budget import settle_by
-    from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Reply
-
-    try:
-        booking = allowance.book(backend.estimate(inquiry))
-    except KiteError as error:
-        return Unsaid(reason=f"the call cannot be booked: {error}")
-    if booking is None:
-        return Unsaid(reason="this part of the day's budget is spent")
-    ending = backend.ask(inquiry)
-    try:
-        settle_by(booking, ending)
-    except KiteError:
-        pass  # the booked amount stays spent, to be cautious
-    match ending:
-        case Reply():
-            return ending
-        case Busy(reason=reason) | Refused(reason=reason):
-            return Unsaid(reason=reason)
-        case Misconfigured(reason=reason, hint=hint):
-            return Unsaid(reason=f"{reason} ({hint})")
-        case _:
-            assert_never(ending)
 
 
 def answer_prompt(question: str, pieces: Sequence[EvidencePiece]) -> str:
@@ -238,31 +233,12 @@ class Polished:
     refused: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Polisher:
-    """Rewords lines with a model. Thread-safe."""
-
-    backend: "Backend"
-    prompt: "PromptTemplate"
-    allowance: "Allowance"
-    seconds: float = 60.0
-
-    @property
-    def name(self) -> str:
-        return f"{self.backend.name}:{self.backend.model}"
+class Polisher(BookedModel):
+    """Rewords lines with a model."""
 
     def polish(self, lines: Sequence[str]) -> Polished | Unsaid:
         """Make one call. Raises nothing."""
-        from kite_memory.distill.extractor import Inquiry
-
-        inquiry = Inquiry(
-            system=self.prompt.system,
-            user=polish_prompt(lines),
-            schema=self.prompt.schema,
-            max_tokens=_POLISHING_TOKENS,
-            seconds=self.seconds,
-        )
-        reply = ask_booked(self.backend, self.allowance, inquiry)
+        reply = self.ask(polish_prompt(lines), max_tokens=_POLISHING_TOKENS)
         if isinstance(reply, Unsaid):
             return reply
         return read_polished(reply.text, lines) or Unsaid(reason=NOT_IN_FORM)

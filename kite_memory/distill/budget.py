@@ -3,12 +3,12 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from kite_memory.distill.extractor import Busy, Ending, Misconfigured, Refused, Reply, Usage
+from kite_memory.system.sqlite import SharedConnection
 
 if TYPE_CHECKING:
     from kite_memory.distill.outbox import Outbox
@@ -124,34 +124,31 @@ class SentBatch:
 
 
 class BatchLedger:
-    """Batches in the outbox. ``transaction`` and ``rows`` are the outbox's own."""
+    """Batches in the outbox."""
 
-    def __init__(
-        self, transaction: Callable[[], AbstractContextManager[sqlite3.Connection]], rows: Callable[..., list[Any]]
-    ) -> None:
-        self._transaction = transaction
-        self._rows = rows
+    def __init__(self, database: SharedConnection) -> None:
+        self._database = database
 
     def mark(self) -> int:
         """Mark every waiting chunk to go in a batch, and return how many."""
-        with self._transaction() as database:
+        with self._database.writing() as database:
             return database.execute("UPDATE chunks SET by_batch = 1 WHERE state = 'waiting'").rowcount
 
     def unmark(self, chunks: Iterable[str]) -> None:
         """Let chunks be sent each on its own, at once."""
-        with self._transaction() as database:
+        with self._database.writing() as database:
             database.executemany("UPDATE chunks SET by_batch = 0 WHERE id = ?", [(chunk,) for chunk in chunks])
 
     def chunks(self) -> int:
         """Return how many chunks are in batches."""
-        ((count,),) = self._rows("SELECT COUNT(*) FROM chunks WHERE state = 'asked' AND batch != 0")
+        ((count,),) = self._database.all("SELECT COUNT(*) FROM chunks WHERE state = 'asked' AND batch != 0")
         return int(count)
 
     def sent(self) -> list[SentBatch]:
         """Return the batches without all of their outcomes, the one to check first at the front."""
         return [
             SentBatch(number=number, remote=remote, sent=sent, check_at=at, requests=requests, strangers=json.loads(strangers))
-            for number, remote, sent, at, requests, strangers in self._rows(
+            for number, remote, sent, at, requests, strangers in self._database.all(
                 "SELECT number, remote, sent, check_at, requests, strangers FROM batches ORDER BY check_at, number"
             )
         ]
@@ -160,7 +157,7 @@ class BatchLedger:
         """Return the requests of a batch whose outcome is not stored yet."""
         return [
             SentRequest(id=name, reserved=reserved, offered=json.loads(chunks))
-            for name, reserved, chunks in self._rows(
+            for name, reserved, chunks in self._database.all(
                 "SELECT id, reserved, chunks FROM batch_requests WHERE batch = ? ORDER BY id", (batch,)
             )
         ]
@@ -170,7 +167,7 @@ class BatchLedger:
 
         Return its number, and how many requests; nothing is changed if that is 0.
         """
-        with self._transaction() as database:
+        with self._database.writing() as database:
             spent = spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
             booked = 0
             dollars = spent.dollars
@@ -204,16 +201,16 @@ class BatchLedger:
 
     def arrived(self, batch: int, remote: str, *, check_at: float) -> None:
         """Store under which id the service has the batch."""
-        with self._transaction() as database:
+        with self._database.writing() as database:
             database.execute("UPDATE batches SET remote = ?, check_at = ? WHERE number = ?", (remote, check_at, batch))
 
     def check_again(self, batch: int, *, at: float) -> None:
-        with self._transaction() as database:
+        with self._database.writing() as database:
             database.execute("UPDATE batches SET check_at = ? WHERE number = ?", (at, batch))
 
     def is_stranger(self, batch: SentBatch, *, check_at: float) -> None:
         """Record that the service has another batch under this batch's id, so that ours is looked for again."""
-        with self._transaction() as database:
+        with self._database.writing() as database:
             strangers = json.dumps([*batch.strangers, batch.remote])
             database.execute(
                 "UPDATE batches SET remote = '', strangers = ?, check_at = ? WHERE number = ?", (strangers, check_at, batch.number)
@@ -224,7 +221,7 @@ class BatchLedger:
 
         ``None`` if it is unknown what the request cost: what is booked stays spent.
         """
-        with self._transaction() as database:
+        with self._database.writing() as database:
             row = database.execute(
                 "DELETE FROM batch_requests WHERE batch = ? AND id = ? RETURNING reserved, day", (batch, request)
             ).fetchone()
@@ -235,7 +232,7 @@ class BatchLedger:
 
     def take_back(self, batch: int, *, not_before: float, reason: str) -> None:
         """Cancel the booking of a batch that was certainly not accepted; its chunks wait again."""
-        with self._transaction() as database:
+        with self._database.writing() as database:
             for reserved, day in database.execute(
                 "DELETE FROM batch_requests WHERE batch = ? RETURNING reserved, day", (batch,)
             ).fetchall():
@@ -252,7 +249,7 @@ class BatchLedger:
 
         Their chunks wait again, or are set aside if the outcome of ``most`` calls is unknown.
         """
-        with self._transaction() as database:
+        with self._database.writing() as database:
             database.execute("DELETE FROM batch_requests WHERE batch = ?", (batch,))
             database.execute(
                 "UPDATE chunks SET state = IIF(unknown + 1 >= ?, 'aside', 'waiting'), unknown = unknown + 1, batch = 0,"
@@ -263,16 +260,13 @@ class BatchLedger:
 
 
 class CallLedger:
-    """What calls cost, booked before they are made. ``transaction`` and ``rows`` are the outbox's own."""
+    """What calls cost, booked before they are made."""
 
-    def __init__(
-        self, transaction: Callable[[], AbstractContextManager[sqlite3.Connection]], rows: Callable[..., list[Any]]
-    ) -> None:
-        self._transaction = transaction
-        self._rows = rows
+    def __init__(self, database: SharedConnection) -> None:
+        self._database = database
 
     def spending(self, day: str) -> Spending:
-        return spending_of(next(iter(self._rows("SELECT * FROM spending WHERE day = ?", (day,))), None))
+        return spending_of(next(iter(self._database.all("SELECT * FROM spending WHERE day = ?", (day,))), None))
 
     def book(self, purpose: Purpose, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
         """Book a call that is not about a chunk before it is made. Return ``False`` if ``part``, or the whole ``budget``, does not
@@ -281,7 +275,7 @@ class CallLedger:
         ``part`` covers the purpose ``save`` alone, or all other purposes together. A call that costs nothing is counted too: a
         judge is called far more often than an extractor.
         """
-        with self._transaction() as database:
+        with self._database.writing() as database:
             spent = spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
             beside = spending_of(
                 database.execute(
@@ -298,16 +292,16 @@ class CallLedger:
 
     def settle(self, purpose: Purpose, estimate: Usage, usage: Usage, *, day: str) -> None:
         corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - estimate.dollars)
-        with self._transaction() as database:
+        with self._database.writing() as database:
             add_call(database, day, purpose, calls=0, usage=corrected)
 
     def refund(self, purpose: Purpose, estimate: Usage, *, day: str) -> None:
-        with self._transaction() as database:
+        with self._database.writing() as database:
             add_call(database, day, purpose, calls=-1, usage=Usage(dollars=-estimate.dollars))
 
     def purposes(self, day: str) -> dict[str, Spending]:
         """Return what each purpose has used of that day's `spending`."""
-        rows = self._rows(
+        rows = self._database.all(
             "SELECT purpose, day, calls, tokens_in, tokens_out, dollars FROM purpose_spending WHERE day = ? ORDER BY purpose",
             (day,),
         )

@@ -8,10 +8,8 @@ made, so a crash repeats at most the call in flight.
 import hashlib
 import json
 import sqlite3
-import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +21,7 @@ from kite_memory.distill.parse_answer import from_json, to_json
 from kite_memory.errors import StateDamaged
 from kite_memory.model.note import Record
 from kite_memory.system import sqlite
+from kite_memory.system.sqlite import SharedConnection
 
 MOST_UNKNOWN = 3
 """Calls about one chunk with an unknown outcome, after which it is set aside."""
@@ -180,27 +179,24 @@ class ChunkEntry:
 
 
 class FormedChunks:
-    """Which events are in chunks. ``transaction`` and ``rows`` are the outbox's own."""
+    """Which events are in chunks, in the outbox's ``database``."""
 
-    def __init__(
-        self, transaction: Callable[[], AbstractContextManager[sqlite3.Connection]], rows: Callable[..., list[Any]]
-    ) -> None:
-        self._transaction = transaction
-        self._rows = rows
+    def __init__(self, database: SharedConnection) -> None:
+        self._database = database
 
     def chunked_to(self, sessions: Collection[tuple[str, str]] | None = None) -> dict[tuple[str, str], int]:
         """Return ``{(provider, session): ordinal}``: the last event of each session, or of each of these, that is in a chunk."""
         if sessions is None:
-            rows = self._rows("SELECT provider, id, chunked_to FROM sessions")
+            rows = self._database.all("SELECT provider, id, chunked_to FROM sessions")
             return {(provider, session): ordinal for provider, session, ordinal in rows}
         return {key: cursor.ordinal for key, cursor in self.cursors(sessions).items()}
 
     def cursors(self, sessions: Collection[tuple[str, str]] | None = None) -> dict[tuple[str, str], Chunked]:
         """Return what `chunked_to` does, with the id of that event if known."""
         rows = (
-            self._rows("SELECT provider, id, chunked_to, event FROM sessions")
+            self._database.all("SELECT provider, id, chunked_to, event FROM sessions")
             if sessions is None
-            else self._rows(
+            else self._database.all(
                 "SELECT s.provider, s.id, s.chunked_to, s.event FROM json_each(?) AS asked"
                 " JOIN sessions AS s ON s.provider = asked.value ->> 0 AND s.id = asked.value ->> 1",
                 (json.dumps(list(sessions)),),
@@ -210,7 +206,7 @@ class FormedChunks:
 
     def places(self, provider: str, session: str) -> list[tuple[str, str, str]]:
         """Return a session's unfinished chunks: the id of each, and of its first and last event."""
-        return self._rows(
+        return self._database.all(
             "SELECT id, first_event, last_event FROM chunks WHERE provider = ? AND session = ? AND first_event != ''"
             " AND state IN ('waiting', 'asked', 'answered', 'aside')",
             (provider, session),
@@ -218,7 +214,7 @@ class FormedChunks:
 
     def renumber(self, provider: str, session: str, ordinal: int, chunks: Mapping[str, tuple[int, int]]) -> None:
         """Update the cursor of a session and its chunks' first and last ordinals after the timeline has renumbered its events."""
-        with self._transaction() as database:
+        with self._database.writing() as database:
             database.execute("UPDATE sessions SET chunked_to = ? WHERE provider = ? AND id = ?", (ordinal, provider, session))
             database.executemany(
                 "UPDATE chunks SET first = ?, last = ? WHERE id = ?", [(first, last, id) for id, (first, last) in chunks.items()]
@@ -227,7 +223,7 @@ class FormedChunks:
     def add(self, spans: Sequence[Span], *, nothing: Iterable[str] = ()) -> None:
         """Store finished chunks and move their sessions' cursors, in one transaction. ``nothing`` names chunks not worth a call."""
         skipped = set(nothing)
-        with self._transaction() as database:
+        with self._database.writing() as database:
             for span in spans:
                 database.execute(
                     "INSERT INTO chunks (id, provider, session, first, last, state, first_event, last_event)"
@@ -248,13 +244,13 @@ class FormedChunks:
 
     def skip(self, provider: str, session: str, ordinal: int, *, event: str = "") -> None:
         """Move a session's cursor past events that will not be sent; ``event`` is the last one's id."""
-        with self._transaction() as database:
+        with self._database.writing() as database:
             database.execute(_CHUNKED_TO, (provider, session, ordinal, event))
 
     def of_session(self, provider: str, session: str) -> list[ChunkEntry]:
         """Return the chunks of a session, in order."""
         found: list[ChunkEntry] = []
-        for name, first, last, state, attempts, not_before, extractor, reason in self._rows(
+        for name, first, last, state, attempts, not_before, extractor, reason in self._database.all(
             "SELECT id, first, last, state, attempts, not_before, extractor, reason FROM chunks"
             " WHERE provider = ? AND session = ? ORDER BY first, last",
             (provider, session),
@@ -281,41 +277,37 @@ class FormedChunks:
 
         Either there are no events with these ordinals, or they were skipped.
         """
-        return self._rows(_GAPS)
+        return self._database.all(_GAPS)
 
 
 class Outbox:
     """Outbox of chunks. Thread-safe. The holder of the daemon's lock calls `recover` first; other processes must not."""
 
     def __init__(self, path: Path) -> None:
-        self.batches = BatchLedger(self._transaction, self._all)
-        self.calls = CallLedger(self._transaction, self._all)
-        self.formed = FormedChunks(self._transaction, self._all)
-        self._lock = threading.Lock()
-        self._path = path
-        self._named = f"the outbox at {path}"
-        repair = "move it away: finished chunks are then distilled anew"
-        self._database = sqlite.open_private(  # an answer was paid for: a power cut must not lose it
-            path, _MIGRATIONS, named=self._named, repair=repair, synchronous="FULL"
-        )
+        named, repair = f"the outbox at {path}", "move it away: finished chunks are then distilled anew"
+        # an answer was paid for: a power cut must not lose it
+        connection = sqlite.open_private(path, _MIGRATIONS, named=named, repair=repair, synchronous="FULL")
+        self._database = database = SharedConnection(connection, path, named=named)
+        self.batches = BatchLedger(database)
+        self.calls = CallLedger(database)
+        self.formed = FormedChunks(database)
 
     def recover(self) -> None:
         """Return chunks that a crash left ``asked`` to ``waiting``, except those in batches. The amount reserved for them stays
         spent, since it may have been.
         """
-        with self._transaction() as database:
+        with self._database.writing() as database:
             database.execute("UPDATE chunks SET state = 'waiting', reserved = 0, asked_on = '' WHERE state = 'asked' AND batch = 0")
 
     def close(self) -> None:
-        with self._lock:
-            self._database.close()
+        self._database.close()
 
     def next_waiting(self, now: float, *, without: Collection[str] = (), alone: bool = False) -> WaitingChunk | PutOff | None:
         """Return a chunk to send now; or until when the first one is delayed, and why; or ``None`` if none is waiting.
 
         With ``alone``, chunks that are to go in a batch are left out.
         """
-        row = self._one(
+        row = self._database.one(
             "SELECT id, provider, session, first, last, attempts, not_before, reason FROM chunks WHERE state = 'waiting'"
             " AND id NOT IN (SELECT value FROM json_each(?)) AND NOT (by_batch AND ?)"
             " ORDER BY not_before > ?, IIF(not_before > ?, not_before, seq) LIMIT 1",
@@ -328,14 +320,16 @@ class Outbox:
         return _waiting(row)
 
     def all_waiting(self) -> list[WaitingChunk]:
-        rows = self._all("SELECT id, provider, session, first, last, attempts FROM chunks WHERE state = 'waiting' ORDER BY seq")
+        rows = self._database.all(
+            "SELECT id, provider, session, first, last, attempts FROM chunks WHERE state = 'waiting' ORDER BY seq"
+        )
         return [_waiting(row) for row in rows]
 
     def beside(
         self, chunk: WaitingChunk, now: float, *, without: Collection[str] = (), alone: bool = False, limit: int = 40
     ) -> list[WaitingChunk]:
         """Return the first waiting chunk of each other session, in order. ``alone`` is that of `next_waiting`."""
-        rows = self._all(
+        rows = self._database.all(
             _FIRST_OF_SESSIONS  # noqa: S608 - ours
             + " AND NOT (provider = ? AND session = ?) AND id NOT IN (SELECT value FROM json_each(?))"
             " AND NOT (by_batch AND ?) ORDER BY seq LIMIT ?",
@@ -345,19 +339,19 @@ class Outbox:
 
     def for_batches(self, now: float) -> list[WaitingChunk]:
         """Return the first waiting chunk of each session, if it is to go in a batch, in order."""
-        return [_waiting(row) for row in self._all(f"{_FIRST_OF_SESSIONS} AND by_batch ORDER BY seq LIMIT 500", (now,))]
+        return [_waiting(row) for row in self._database.all(f"{_FIRST_OF_SESSIONS} AND by_batch ORDER BY seq LIMIT 500", (now,))]
 
     def in_batch(self, batch: int) -> list[WaitingChunk]:
         """Return the chunks of a batch without an outcome; others may have been erased from since they were sent."""
         query = "SELECT id, provider, session, first, last, attempts FROM chunks WHERE state = 'asked' AND batch = ?"
-        return [_waiting(row) for row in self._all(query, (batch,))]
+        return [_waiting(row) for row in self._database.all(query, (batch,))]
 
     def reserve(self, chunk: str, estimate: Usage, budget: Budget, *, day: str, beside: Sequence[str] = ()) -> bool:
         """Book a call before it is made. Return ``False``, with nothing changed, if the day's budget does not allow it.
 
         A call that costs nothing needs no booking and is never refused. The call also covers the chunks ``beside``.
         """
-        with self._transaction() as database:
+        with self._database.writing() as database:
             if estimate != Usage():
                 spent = spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
                 if spent.calls + 1 > budget.calls or spent.dollars + estimate.dollars > budget.dollars:
@@ -375,7 +369,7 @@ class Outbox:
 
     def answer(self, chunk: str, record: Record, usage: Usage, *, extractor: str, refused_items: Iterable[str] = ()) -> None:
         refused = list(refused_items)
-        with self._transaction() as database:
+        with self._database.writing() as database:
             self._settle(database, chunk, usage)
             database.execute(  # a chunk erased from during its call is sent again without the erased part
                 "UPDATE chunks SET state = ?, record = ?, extractor = ?, reason = ? WHERE id = ? AND state = 'asked'",
@@ -394,7 +388,7 @@ class Outbox:
 
         After `MOST_UNKNOWN` of those the chunk is set aside instead; the next answer to another chunk returns it once.
         """
-        with self._transaction() as database:
+        with self._database.writing() as database:
             if usage is not None:
                 self._settle(database, chunk, usage)
             database.execute(
@@ -405,18 +399,20 @@ class Outbox:
 
     def set_aside(self, chunk: str, *, reason: str) -> None:
         """Set a waiting chunk aside until `retry`."""
-        with self._transaction() as database:
+        with self._database.writing() as database:
             database.execute("UPDATE chunks SET state = 'aside', reason = ? WHERE id = ? AND state = 'waiting'", (reason, chunk))
 
     def aside(self) -> dict[str, int]:
         """Return how many chunks are set aside, by reason."""
         return dict(
-            self._all("SELECT reason, COUNT(*) FROM chunks WHERE state = 'aside' GROUP BY reason ORDER BY COUNT(*) DESC, reason")
+            self._database.all(
+                "SELECT reason, COUNT(*) FROM chunks WHERE state = 'aside' GROUP BY reason ORDER BY COUNT(*) DESC, reason"
+            )
         )
 
     def retry(self) -> int:
         """Return every chunk that was set aside to ``waiting``, as if it had never been sent. Return how many."""
-        with self._transaction() as database:
+        with self._database.writing() as database:
             found = database.execute(
                 "UPDATE chunks SET state = 'waiting', not_before = 0, attempts = 0, unknown = 0, reason = '' WHERE state = 'aside'"
             )
@@ -424,7 +420,7 @@ class Outbox:
 
     def divide(self, waiting: WaitingChunk, at: int) -> None:
         """Replace a chunk by two: up to before ordinal ``at``, and from there on."""
-        with self._transaction() as database:
+        with self._database.writing() as database:
             for first, last in ((waiting.first, at - 1), (at, waiting.last)):
                 name = hashlib.sha256(f"{waiting.id}\0{first}\0{last}".encode()).hexdigest()[:32]
                 database.execute(
@@ -434,7 +430,7 @@ class Outbox:
             database.execute("UPDATE chunks SET state = 'divided' WHERE id = ?", (waiting.id,))
 
     def refuse(self, chunk: str, usage: Usage, *, reason: str) -> None:
-        with self._transaction() as database:
+        with self._database.writing() as database:
             self._settle(database, chunk, usage)
             database.execute("UPDATE chunks SET state = 'refused', reason = ? WHERE id = ?", (reason, chunk))
 
@@ -443,7 +439,7 @@ class Outbox:
         it is.
         """
         found: list[AnsweredChunk] = []
-        for name, provider, session, first, last, extractor, record in self._all(
+        for name, provider, session, first, last, extractor, record in self._database.all(
             "SELECT id, provider, session, first, last, extractor, record FROM chunks"
             " WHERE state = 'answered' AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
             (json.dumps(list(without)), limit),
@@ -465,7 +461,7 @@ class Outbox:
 
         Any sentence of an answer may hold their words, so no notes are made from it. The chunk is sent again, without the events.
         """
-        with self._transaction() as database:
+        with self._database.writing() as database:
             database.executemany(
                 "UPDATE chunks SET record = NULL, state = IIF(state IN ('answered', 'asked'), 'waiting', state)"
                 " WHERE provider = ? AND session = ? AND first <= ? AND last >= ? AND (record IS NOT NULL OR state = 'asked')",
@@ -474,19 +470,19 @@ class Outbox:
 
     def purge(self) -> bool:
         """Erase deleted data from the file, as `sqlite.rewrite` does."""
-        with self._using() as database:
+        with self._database.locked() as database:
             return sqlite.rewrite(database)
 
     def written(self, chunk: str) -> None:
-        with self._transaction() as database:
+        with self._database.writing() as database:
             database.execute("UPDATE chunks SET state = 'written', record = NULL WHERE id = ?", (chunk,))
 
     def states(self) -> dict[ChunkState, int]:
-        return dict(self._all("SELECT state, COUNT(*) FROM chunks GROUP BY state"))
+        return dict(self._database.all("SELECT state, COUNT(*) FROM chunks GROUP BY state"))
 
     def refusals(self) -> dict[str, int]:
         """Return how often the quality gate refused an item, by reason."""
-        return dict(self._all("SELECT reason, count FROM refusals ORDER BY count DESC"))
+        return dict(self._database.all("SELECT reason, count FROM refusals ORDER BY count DESC"))
 
     def _settle(self, database: sqlite3.Connection, chunk: str, usage: Usage) -> None:
         """Replace the reservation by the call's actual cost, on the day it was booked."""
@@ -498,24 +494,6 @@ class Outbox:
             corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - reserved)
             add_spending(database, day, calls=0, usage=corrected)
         database.execute("UPDATE chunks SET reserved = 0, asked_on = '' WHERE id = ?", (chunk,))
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._using() as connection, sqlite.transaction(connection) as database:
-            yield database
-
-    @contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, sqlite.raising_not_written(self._path, named=self._named):
-            yield self._database
-
-    def _all(self, query: str, values: Sequence[object] = ()) -> list[Any]:
-        with self._using() as database:
-            return database.execute(query, values).fetchall()
-
-    def _one(self, query: str, values: Sequence[object] = ()) -> Any:
-        with self._using() as database:
-            return database.execute(query, values).fetchone()
 
 
 def _waiting(row: Any) -> WaitingChunk:

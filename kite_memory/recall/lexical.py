@@ -32,8 +32,8 @@ _OWN_COLUMNS = 3
 _TERMS = 24
 _TERMS_COUNTED = 400
 _TERMS_AT_LEAST = 3
-_POSTINGS = 5_000
-"""Number of occurrences that are ranked in some five milliseconds; words that more notes contain hardly distinguish them."""
+_POSTINGS = 3_500
+"""Number of occurrences that are ranked in some three milliseconds; words that more notes contain hardly distinguish them."""
 _POSTINGS_AT_MOST = 8_000
 """Limit for the rarest few terms. If one word has more occurrences, only the newest notes with it are ranked."""
 _PASSING = "+rowid"

@@ -445,10 +445,12 @@ _SHORTCUT = lazy_regex(rb"(?:ctrl|cmd|alt|shift|super|meta|option)\+.{1,24}", re
 _PATH = lazy_regex(rb"[A-Z][a-z]{2,16}(?:/[A-Z][a-z]{1,16}){1,3}(?:/[A-Z0-9]{1,4})?|[A-Z][a-z]{3,16}/[A-Z0-9]{2,5}")
 """Words joined by slashes, each with a capital."""
 _SIGNED = lazy_regex(
-    rb"(?![0-9]{1,6}\?)\$?[A-Za-z0-9@][A-Za-z0-9@$#!*~+\-]{1,24}(?:(?:[;:=,&?]|'(?!(?:s|t|re|ll|ve|d|m|S)\Z))[A-Za-z0-9@$#!*~+\-]{1,24}){1,3}|\$[A-Za-z][A-Za-z0-9.\-]{4,24}"
+    rb"(?![0-9]{1,6}\?)\$?[A-Za-z0-9@][A-Za-z0-9@$#!*~+\-]{1,24}(?:(?:[;,&?]|'(?!(?:s|t|re|ll|ve|d|m|S)\Z))[A-Za-z0-9@$#!*~+\-]{1,24}){1,3}"
+    rb"|[A-Za-z0-9]{2,16}(?::[A-Za-z0-9]{2,16}){2,3}|\$[A-Za-z][A-Za-z0-9.\-]{4,24}"
 )
 """Words with signs between them that no sentence has there."""
-_PORT = lazy_regex(rb"[a-z][a-z0-9.\-]{1,40}:[0-9]{1,5}")
+_PORT_OR_FIELD = lazy_regex(rb"[a-z][a-z0-9.\-]{1,40}:[0-9]{1,5}|[A-Za-z]{1,40},[A-Za-z]{1,40}")
+_ARTIFACT = lazy_regex(rb".{1,60}\.(?:apk|dmg|jar|zip|tgz|gz|whl|deb|rpm|msi|iso)", re.DOTALL)
 _NUMBERED = lazy_regex(rb"[0-9]{2,8}[A-Z]?[a-z]{4,24}")
 _TWO_WORDS = lazy_regex(rb"[a-z]{2,24}\.(?:[a-z]{3,24}|[A-Z][a-z]{2,24})")
 _NUMBER_PLATE = lazy_regex(rb"[A-Z]{2,4}[0-9][A-Z0-9]{3,8}|[A-Z]{2}-[A-Z0-9]{3,6}-[A-Z0-9]{3,8}")
@@ -499,7 +501,7 @@ def form_of(word: bytes, language: str = "") -> str:
         return "" if {first, last} & COMMON or ordinary(first) or ordinary(last) else "pair"
     if _PATH.fullmatch(word) and (capitals(word) or digits(word)):
         return "path"
-    if _SIGNED.fullmatch(word) and (capitals(word) or digits(word)) and letters(word) >= 3 and not _PORT.fullmatch(word):
+    if _SIGNED.fullmatch(word) and (capitals(word) or digits(word)) and letters(word) >= 3 and not _PORT_OR_FIELD.fullmatch(word):
         return "signed"
     if _TWO_WORDS.fullmatch(word):
         first, last = word.lower().split(b".")
@@ -511,7 +513,7 @@ def form_of(word: bytes, language: str = "") -> str:
         return "door" if _DOOR.fullmatch(word) else ""
     if _DOOR.fullmatch(word):
         return "door"
-    if monotonous(word):
+    if monotonous(word) or _ARTIFACT.fullmatch(word):
         return ""
     if stands_in(word, numbered=False):
         return "stand-in" if len(word) >= 12 and _SPELLED_OUT.fullmatch(word) else ""

@@ -144,7 +144,7 @@ def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[
 
 
 def _abroad(raw: bytes, line: _Line) -> Iterator[Span]:
-    """Yield words in Latin letters that are none of a language, in a line of a script without equivalents that has a label."""
+    """Yield words in Latin letters that belong to no language, in a line of a script without equivalents that has a label."""
     for found in _LATIN.finditer(raw, line.begin, line.end):
         word = found[0].strip(_OPENING + _CLOSING)
         form = form_of(word)
@@ -191,7 +191,7 @@ def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, in
             not kinds.isdisjoint(_OF_PASSWORDS)
             or _TELLING.search(line)
             or not _SPEECH.isdisjoint(small[begin:end].split())
-            or (kinds.isdisjoint(_OF_CODES) is False and _DIGIT.search(line))
+            or (not kinds.isdisjoint(_OF_CODES) and _DIGIT.search(line))
             or any(_looks(word, "")[2] in _MADE and not word.islower() for word in line.split())
         )
         if telling and not _STATEMENT.match(line):
@@ -284,7 +284,9 @@ def _words(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], k
         if link == "id" or raw.startswith(b"```", first):
             continue
         far = link == "other" and not (kind in ("word", "name") and len(word) >= 8)
-        far = far or (kind in ("file", "serial") and (link == "start" or kinds.isdisjoint(_ANNOUNCING)))
+        if kind in ("file", "serial") and kinds.isdisjoint(_ANNOUNCING):
+            continue
+        far = far or (kind in ("file", "serial") and link == "start")
         if (group == "plain" and (far or link == "start")) or (group in ("plain", "made") and link == "setting"):
             continue
         unannounced = kind in ("digits", "door") and kinds.isdisjoint(("code", "label"))
@@ -357,7 +359,7 @@ def _link(raw: bytes, small: bytes, said: list[tuple[int, int]], number: int, st
     word = small[first:last]
     if _INTRODUCING.get(word.rstrip(b":")) == "id":
         return "id"
-    if word[-1:] in b":=" and (b"_" in word or b'"' in word):
+    if (word[-1:] in b":=" and (b"_" in word or b'"' in word)) or b"=" in word[1:-1]:
         return "setting"
     if word[-1:] in b":=" or word in (b"->", b"=>", b"-", b"|", b"--", b"?"):
         return "sign"

@@ -27,8 +27,11 @@ HEADER = b"# aider chat started at "
 _SAID, _PRINTED = b"####", b">"
 _MARK = b"  "
 _FENCES = (b"```", b"~~~")
-_UNMISTAKABLE = re.compile(rb"> (?:Tokens: |Applied edit to |Commit [0-9a-f]{7}|\^C|litellm\.|Retrying in |Add file to the chat\?)")
-"""Lines that Aider prints after an answer, even after one that was cut off within a code block."""
+_UNMISTAKABLE = re.compile(
+    rb"> (?:Tokens: |Applied edit to |Commit [0-9a-f]{7}|\^C|litellm\.|Retrying in |Add file to the chat\?|Aider v\d"
+    rb"|The LLM did not conform|Only \d{1,4} reflections allowed|Model \S{1,100} has hit a token limit)"
+)
+"""Lines that Aider prints after an answer, even after one that was cut off within a code block, and when it starts."""
 _RUNS = re.compile(rb"#### (?:/(?:run|test|git) |!)")
 """Start of a user's line that runs a command, whose output follows."""
 
@@ -49,8 +52,9 @@ class HistoryBlock:
 class HistoryPlace:
     """State of a history before a block, needed to classify the next one.
 
-    ``marked`` means that lines in this file end with blanks; tools that strip them remove these marks. ``gathers`` means that the
-    output of the user's command may follow, whose lines belong together.
+    ``marked`` means that lines in this file end with blanks; tools that strip them remove these marks. ``after_answer`` means that
+    Aider has printed nothing unmistakable since: until then a heading is the agent's. ``gathers`` means that the output of the
+    user's command may follow, whose lines belong together.
     """
 
     in_run: bool = False
@@ -87,7 +91,7 @@ def _kind(line: bytes, place: HistoryPlace) -> Kind:
         return "run"
     if not place.in_run:
         return "foreign"
-    if _begins(_SAID, line) and (_marked(line) or not (place.marked or place.after_answer)):
+    if _begins(_SAID, line) and not place.after_answer and (_marked(line) or not place.marked):
         return "said"
     if _begins(_PRINTED, line) and (_marked(line) or not place.marked or not place.after_answer):
         return "printed"
@@ -99,10 +103,10 @@ def _move(place: HistoryPlace, kind: Kind, line: bytes) -> None:
         case "blank":
             place.gathers = False
         case "run":
-            place.in_run, place.marked, place.after_answer, place.gathers = True, False, False, False
+            place.in_run, place.marked, place.gathers = True, False, False
         case _:
             place.marked |= kind in ("said", "printed") and _marked(line)
-            place.after_answer = kind == "answer"
+            place.after_answer = kind == "answer" or (place.after_answer and not _UNMISTAKABLE.match(line))
             place.gathers = kind == "said" and _RUNS.match(line) is not None
 
 

@@ -63,7 +63,7 @@ class PendingSegments:
         self._state = state
 
     def next_number(self) -> int:
-        return self._state.number("next") or 1
+        return int(self._state.setting("next") or 1)
 
     def add(self, number: int, content: bytes) -> None:
         """Keep a segment until it is in the folder."""
@@ -80,6 +80,27 @@ class PendingSegments:
         self._state.run("DELETE FROM pending WHERE number = ?", number)
 
 
+class ExchangedRows:
+    """What was sent to the others, or received from them, about the use of notes and about forgotten events."""
+
+    def __init__(self, state: "SyncState") -> None:
+        self._state = state
+
+    def uptake(self) -> Mapping[str, tuple[int, int, int]]:
+        return {note: (shown, used, ignored) for note, shown, used, ignored in self._state.run("SELECT * FROM uptake")}
+
+    def record_uptake(self, note: str, shown: int, used: int, ignored: int) -> None:
+        self._state.run("INSERT OR REPLACE INTO uptake VALUES (?, ?, ?, ?)", note, shown, used, ignored)
+
+    def is_forgotten(self, event: str, *, blank: bool) -> bool:
+        return bool(self._state.run("SELECT 1 FROM forgotten WHERE event = ? AND blank >= ?", event, blank))
+
+    def record_forgotten(self, event: str, *, blank: bool) -> None:
+        self._state.run(
+            "INSERT INTO forgotten VALUES (?, ?) ON CONFLICT (event) DO UPDATE SET blank = MAX(blank, excluded.blank)", event, blank
+        )
+
+
 class SyncState:
     """This machine's sync position and settings. For one thread at a time."""
 
@@ -88,6 +109,7 @@ class SyncState:
         repair = "move it away and sync again: what the folder holds is read anew, and nothing is doubled"
         self._database = sqlite.open_private(path, MIGRATIONS, named=str(path), repair=repair, synchronous="FULL")
         self.pending = PendingSegments(self)
+        self.exchanged = ExchangedRows(self)
 
     def close(self) -> None:
         self._database.close()
@@ -139,9 +161,6 @@ class SyncState:
 
     def set(self, name: str, value: str) -> None:
         self.run("INSERT OR REPLACE INTO settings VALUES (?, ?)", name, value)
-
-    def number(self, name: str) -> int:
-        return int(self.setting(name) or 0)
 
     @property
     def machine(self) -> str:
@@ -210,20 +229,6 @@ class SyncState:
     def reread(self) -> None:
         """Read everything that the others have sent again."""
         self.run("DELETE FROM positions")
-
-    def sent_uptake(self) -> Mapping[str, tuple[int, int, int]]:
-        return {note: (shown, used, ignored) for note, shown, used, ignored in self.run("SELECT * FROM uptake")}
-
-    def tell_uptake(self, note: str, shown: int, used: int, ignored: int) -> None:
-        self.run("INSERT OR REPLACE INTO uptake VALUES (?, ?, ?, ?)", note, shown, used, ignored)
-
-    def knows_forgotten(self, event: str, *, blank: bool) -> bool:
-        return bool(self.run("SELECT 1 FROM forgotten WHERE event = ? AND blank >= ?", event, blank))
-
-    def hear_forgotten(self, event: str, *, blank: bool) -> None:
-        self.run(
-            "INSERT INTO forgotten VALUES (?, ?) ON CONFLICT (event) DO UPDATE SET blank = MAX(blank, excluded.blank)", event, blank
-        )
 
 
 def _held(row: tuple[Any, ...]) -> HeldNote:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Event, RLock
 from typing import Any
 
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
@@ -196,6 +196,40 @@ def raising_not_written(path: Path, *, named: str) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         raise not_written(error, path, named=named) from error
+
+
+class SharedConnection:
+    """A connection for several threads, one at a time. Raises `StateNotWritten` for operational errors."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, named: str) -> None:
+        self.writer = connection
+        self._lock = RLock()
+        self._path = path
+        self._named = named
+
+    def close(self) -> None:
+        with self._lock:
+            self.writer.close()
+
+    @contextmanager
+    def locked(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, raising_not_written(self._path, named=self._named):
+            yield self.writer
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Commit what is written on exit, or nothing."""
+        with self.locked(), transaction(self.writer):
+            yield self.writer
+
+    def all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self.locked() as database:
+            return database.execute(query, values).fetchall()
+
+    def one(self, query: str, values: Sequence[object] = ()) -> tuple[Any, ...] | None:
+        with self.locked() as database:
+            row: tuple[Any, ...] | None = database.execute(query, values).fetchone()
+        return row
 
 
 def migrate(connection: sqlite3.Connection, migrations: Migrations, *, named: str) -> None:

@@ -4,6 +4,7 @@ A query runs in a thread of its own, for a prompt never two at a time.
 """
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -151,6 +152,42 @@ def together(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]], l
     return sorted(both, key=lambda hit: -hit["score"])[:limit]
 
 
+def ranked(hits: Sequence[dict[str, Any]], events: Sequence[dict[str, Any]]) -> None:
+    """Number hits and events anew. Those of this machine keep their order; a hit of the team, which has no rank yet, comes before
+    the next hit that has one.
+    """
+    places: list[tuple[float, int, dict[str, Any]]] = [(each["rank"], 1, each) for each in events]
+    ahead = math.inf
+    for hit in reversed(hits):
+        ahead = hit.get("rank", ahead)
+        places.append((ahead, int("rank" in hit), hit))
+    places.sort(key=lambda place: (*place[:2], -place[2].get("score", 0.0)))
+    for rank, (_, _, each) in enumerate(places, 1):
+        each["rank"] = rank
+
+
+def is_since(hit: Mapping[str, Any], since: str) -> bool:
+    """Return whether a hit is not older than ``since``. One without a date never matches."""
+    from kite_memory.text.display import age
+
+    try:
+        start, created = age(since, datetime.now(UTC)), datetime.fromisoformat(hit["created"])
+    except (KeyError, TypeError, ValueError):
+        return False
+    return start is None or (created if created.tzinfo else created.replace(tzinfo=UTC)) >= start
+
+
+def note_at(team: Team, id: str, *, seconds: float) -> str:
+    """Return the text of a team's note; empty if it has none of this id, or does not answer."""
+    line = TeamConnection(team, seconds=seconds)
+    try:
+        whole = line.call("get_note", {"note": id})
+    finally:
+        line.close()
+    text = whole.get("text") if whole is not None and whole.get("id") == id else None
+    return unframed(text).strip() if isinstance(text, str) else ""
+
+
 def hits_of(answer: dict[str, Any] | None) -> list[dict[str, Any]]:
     """Return the hits of a `search_notes` answer that can be parsed, each text limited in length."""
     listed = answer.get("hits") if answer is not None else None
@@ -160,7 +197,7 @@ def hits_of(answer: dict[str, Any] | None) -> list[dict[str, Any]]:
 def _hits(listed: list[Any]) -> Iterator[dict[str, Any]]:
     for hit in listed[:_MOST]:
         if isinstance(hit, dict) and isinstance(score := hit.get("score"), int | float) and 0 <= score <= 1:
-            yield {"score": float(score), "team": True} | {
+            yield {"score": float(score), "team": True, "tier": "note", "became": []} | {
                 name: plain_line(value, longest) if isinstance(value := hit.get(name), str) else ""
                 for name, longest in _TEXTS.items()
             }

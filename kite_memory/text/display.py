@@ -260,7 +260,7 @@ def outline(prompt: str) -> Outline | None:
     if lead and not announced:
         title, goal, about = _sentences(lead, _TITLE), "", ""
     else:
-        title, (goal, about) = f"{plain(lead)} {titled.heading}".strip(), _goal(text, titled, rest)
+        title, (goal, about) = f"{_without_markup(lead)} {titled.heading}".strip(), _goal(text, titled, rest)
     steps = tuple(_steps(titled, rest))
     checks = next((_listed(each.body)[1] for each in rest if _CHECKS.match(each.heading)), ())
     return Outline(title=title, goal=goal, steps=steps, checks=checks, about=about) if goal or steps else None
@@ -274,7 +274,7 @@ def _sections(text: str) -> list[_Section]:
     first = text[: found[0].start()] if found else text
     sections = [_Section(level=0, heading="", body=first.strip())] if first.strip() else []
     for each, end in zip(found, ends, strict=False):
-        heading = plain(each[2]).rstrip(":# ")
+        heading = _without_markup(each[2]).rstrip(":# ")
         sections.append(_Section(level=len(each[1]) or 1, heading=heading, body=text[each.end() : end].strip()))
     return sections
 
@@ -282,9 +282,9 @@ def _sections(text: str) -> list[_Section]:
 def _goal(text: str, titled: _Section, rest: Sequence[_Section]) -> tuple[str, str]:
     """Return what a plan is for, in short, and its whole section on that unless the plan names its goal elsewhere."""
     if found := _GOAL.search(text):
-        return plain(_SENTENCE.split(found[1])[0]), ""
+        return _without_markup(_SENTENCE.split(found[1])[0]), ""
     about = next((each for each in rest if _ABOUT.match(each.heading) and each.body), titled)
-    sentences = [said for sentence in _SENTENCE.split(about.body.strip())[:12] if " " in (said := plain(sentence))]
+    sentences = [said for sentence in _SENTENCE.split(about.body.strip())[:12] if " " in (said := _without_markup(sentence))]
     why, at = " ".join(sentences[:1]), next((at for at, each in enumerate(sentences) if _WANTED.search(each)), len(sentences))
     wanted = " ".join(sentences[at : at + (4 if sentences[at : at + 1] and sentences[at].endswith(":") else 1)])
     is_long = len(why) + len(wanted) > _GOAL_LENGTH and wanted
@@ -301,7 +301,7 @@ def _closing_question(text: str) -> str:
     for sentence in reversed(_SENTENCE.split(last)):
         if said and len(sentence) + len(said) > _GOAL_LENGTH:
             break
-        said = f"{plain(sentence)} {said}".rstrip()
+        said = f"{_without_markup(sentence)} {said}".rstrip()
     return said
 
 
@@ -309,7 +309,7 @@ def _sentences(text: str, length: int) -> str:
     """Return the first sentences that fit, at least one."""
     shown = ""
     for sentence in _SENTENCE.split(text.strip())[:6]:
-        if " " not in (said := plain(sentence)):
+        if " " not in (said := _without_markup(sentence)):
             continue
         if shown and len(shown) + len(said) > length:
             break
@@ -354,8 +354,8 @@ def _step(section: _Section) -> str:
     _, items = _listed(section.body)
     if items and not _ONLY_A_FILE.fullmatch(heading) and len(heading.split()) > 2:
         return _without_folders(heading)
-    said = (plain(sentence) for sentence in _SENTENCE.split(section.body.strip())[:4])
-    parts = [plain(each[1]) for each in _BOLD_ITEM.finditer(section.body) if len(each[1].split()) > 3]
+    said = (_without_markup(sentence) for sentence in _SENTENCE.split(section.body.strip())[:4])
+    parts = [_without_markup(each[1]) for each in _BOLD_ITEM.finditer(section.body) if len(each[1].split()) > 3]
     if len(parts) > 1 and _ONLY_A_FILE.fullmatch(heading):
         items = ("; ".join(parts),)
     does = items[0] if items else next((each for each in said if each and not _ONLY_A_FILE.fullmatch(each)), "")
@@ -371,7 +371,7 @@ def _listed(text: str) -> tuple[str, tuple[str, ...]]:
     for pattern in (_NUMBERED, _BULLET, _BOLD_ITEM):
         found = list(pattern.finditer(text))
         if len(found) > 1:
-            items = (plain(_SENTENCE.split(each[1])[0]).rstrip(":") for each in found)
+            items = (_without_markup(_SENTENCE.split(each[1])[0]).rstrip(":") for each in found)
             return _sentences(text[: found[0].start()], 200), tuple(item for item in items if item)
     return "", ()
 
@@ -394,7 +394,7 @@ def _pasted(prompt: str, length: int) -> str:
     return "; ".join(filter(None, (parts[0], f"pasted: {', '.join(filter(None, parts[1:]))}")))
 
 
-def plain(text: str) -> str:
+def _without_markup(text: str) -> str:
     """Return text on one line, without Markdown and without signs at its beginning."""
     return re.sub(r"\A[^\w`\"'(\[/@#$.<+-]+", "", " ".join(_MARKUP.sub("", text).split()))
 

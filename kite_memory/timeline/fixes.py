@@ -74,22 +74,13 @@ def _raise(database: sqlite3.Connection, event: int, text: str, parent: str) -> 
 
 def fix_of(rows: Rows, event: int) -> Fix | None:
     """Return how this failure went away in its session, if it did so soon after."""
-    for session, ordinal, at, command, call, provider, name in rows(
+    for row in rows(
         "SELECT e.session, e.ordinal, e.at, e.command, e.call, s.provider, s.id"
         " FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.seq = ?",
         (event,),
     ):
-        failure = _Failure(
-            signature="",
-            session=session,
-            ordinal=ordinal,
-            at=datetime.fromisoformat(at),
-            command=command,
-            call=call,
-            provider=provider,
-            session_id=name,
-        )
-        return _after(rows, failure, command or _command_of(rows, failure))
+        failure = _failure("", *row)
+        return _after(rows, failure, failure.command or _command_of(rows, failure))
     return None
 
 
@@ -120,22 +111,23 @@ def _failures(rows: Rows, project: str, session: str, signatures: Sequence[str])
     """Return occurrences of the signatures in the project's other sessions, newest first."""
     found: list[tuple[int, _Failure]] = []
     for signature in signatures:
-        for seq, key, ordinal, at, command, call, provider, name in rows(
-            _OCCURRED, (project, session, _SESSIONS, signature, _OCCURRENCES)
-        ):
-            failure = _Failure(
-                signature=signature,
-                session=key,
-                ordinal=ordinal,
-                at=datetime.fromisoformat(at),
-                command=command,
-                call=call,
-                provider=provider,
-                session_id=name,
-            )
-            found.append((seq, failure))
+        occurred = rows(_OCCURRED, (project, session, _SESSIONS, signature, _OCCURRENCES))
+        found += ((seq, _failure(signature, *row)) for seq, *row in occurred)
     found.sort(key=lambda pair: -pair[0])
     return (failure for _, failure in found)
+
+
+def _failure(signature: str, session: int, ordinal: int, at: str, command: str, call: str, provider: str, name: str) -> _Failure:
+    return _Failure(
+        signature=signature,
+        session=session,
+        ordinal=ordinal,
+        at=datetime.fromisoformat(at),
+        command=command,
+        call=call,
+        provider=provider,
+        session_id=name,
+    )
 
 
 def _command_of(rows: Rows, failure: _Failure) -> str:

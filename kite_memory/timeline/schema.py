@@ -2,8 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -356,9 +355,13 @@ MIGRATIONS = {
 def connect(path: Path) -> sqlite3.Connection:
     """Open the timeline's file with `sqlite.open_private`."""
     repair = "run `kmem rebuild --timeline`: it is rebuilt from the transcripts"
-    connection = sqlite.open_private(path, MIGRATIONS, named=f"the timeline at {path}", repair=repair)
+    connection = sqlite.open_private(path, MIGRATIONS, named=_named(path), repair=repair)
     connection.execute("PRAGMA mmap_size = 0")
     return connection
+
+
+def _named(path: Path) -> str:
+    return f"the timeline at {path}"
 
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -383,24 +386,22 @@ def next_of_backlog(connection: sqlite3.Connection, table: str, most: int) -> tu
     return first, row[0]
 
 
-class TimelineDatabase:
+class TimelineDatabase(sqlite.SharedConnection):
     """The connections to the timeline's file: one that writes, under a lock, and one that all readers share.
 
     Readers never wait for the writer. Opening raises `StateDamaged` or `StateNewer`.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self.writer = connect(path)
-        self._lock = threading.RLock()
+        super().__init__(connect(path), path, named=_named(path))
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only = ON")
         self._read_lock = threading.Lock()
 
     def close(self) -> None:
-        with self._lock, self._read_lock:
+        with self._read_lock:
             self._reader.close()
-            self.writer.close()
+        super().close()
 
     def all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self._read_lock:
@@ -410,15 +411,3 @@ class TimelineDatabase:
         with self._read_lock:
             row = self._reader.execute(query, values).fetchone()
         return None if row is None else tuple(row)
-
-    @contextmanager
-    def locked(self) -> Iterator[sqlite3.Connection]:
-        """Hold the lock of the write connection. Raises `StateNotWritten`."""
-        with self._lock, sqlite.raising_not_written(self._path, named=f"the timeline at {self._path}"):
-            yield self.writer
-
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Hold the lock, and commit what is written on exit, or nothing. Raises `StateNotWritten`."""
-        with self.locked(), sqlite.transaction(self.writer):
-            yield self.writer

@@ -204,7 +204,7 @@ class LocalStore:
         if wanted.newest:
             keys = self._vault.keys.newest(literal_prefix(wanted.pattern), project=wanted.project, session=wanted.session)
             yield from (
-                keyed for keyed in keys if fits(wanted.pattern, keyed.key) and self._may_be(keyed, grant, wanted) is not None
+                keyed for keyed in keys if fits(wanted.pattern, keyed.place.key) and self._may_be(keyed, grant, wanted) is not None
             )
             return
         if not is_pattern(wanted.pattern):
@@ -213,10 +213,10 @@ class LocalStore:
         together: list[Keyed | None] = []
         key = ""
         for keyed in self._vault.keys.listed(literal_prefix(wanted.pattern)):
-            if keyed.key != key:
+            if keyed.place.key != key:
                 yield from self._nearest(together)
-                together, key = [], keyed.key
-            if fits(wanted.pattern, keyed.key):
+                together, key = [], keyed.place.key
+            if fits(wanted.pattern, keyed.place.key):
                 together.append(self._may_be(keyed, grant, wanted))
         yield from self._nearest(together)
 
@@ -233,12 +233,12 @@ class LocalStore:
         return (self._vault.root / keyed.known.path).exists()
 
     def _may_be(self, keyed: Keyed, grant: Grant, wanted: MemoryQuery) -> Keyed | None:
-        scope = Scope(keyed.scope)
+        place = keyed.place
         fitting = (
-            grant.sees(scope, keyed.project)
-            and wanted.scope in (None, scope)
-            and (not wanted.project or keyed.project in ("", wanted.project))
-            and (not wanted.session or keyed.session in ("", wanted.session))
+            grant.sees(place.scope, place.project)
+            and wanted.scope in (None, place.scope)
+            and (not wanted.project or place.project in ("", wanted.project))
+            and (not wanted.session or place.session in ("", wanted.session))
             and set(wanted.tags) <= set(keyed.tags)
         )
         return keyed if fitting else None
@@ -248,8 +248,8 @@ class LocalStore:
         places: dict[tuple[int, bool, str, bool, str], Keyed] = {}
         for keyed in found:
             if keyed is not None:
-                scope = _NEAREST.index(Scope(keyed.scope))
-                places.setdefault((scope, not keyed.project, keyed.project, not keyed.session, keyed.session), keyed)
+                at = keyed.place
+                places.setdefault((_NEAREST.index(at.scope), not at.project, at.project, not at.session, at.session), keyed)
         for place in sorted(places):
             yield places[place]
 
@@ -383,7 +383,8 @@ class LocalStore:
             self._recall.forget_notes([note.name])
             changed = {note.path}
             try:
-                changed.update(self._vault.edits.forget(note.name).relinked)
+                forgotten = self._vault.edits.forget(note.name)
+                changed.update((*forgotten.relinked, *forgotten.copies))
             except NoteNotFound:  # its owner has already deleted it
                 return False
             finally:

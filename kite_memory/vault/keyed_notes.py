@@ -103,7 +103,7 @@ class KeyedNotes:
         many = _FIRST_PAGE
         while page := self._ledger.keys.page(prefix, after=after, limit=many):
             yield from page
-            after = (page[-1].key, page[-1].known.path)
+            after = (page[-1].place.key, page[-1].known.path)
             if len(page) < many:
                 return
             many = _PAGE

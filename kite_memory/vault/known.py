@@ -73,6 +73,23 @@ def find_note(notes: NoteRows, name: str) -> KnownFile:
     raise NoteNotFound(f"no note is called {name!r}", hint=hint)
 
 
+_SHORTEST_ID = 4
+
+
+def is_own_name(notes: NoteRows, known: KnownFile, name: str) -> bool:
+    """Return whether a name by which a note was found is its own: its id or at least four characters of it, its path, file name,
+    title or alias, and not the beginning or some words of one of them.
+    """
+    name = one_line(name)
+    id, path, key = name.upper(), name.removeprefix("./"), title_key(name)
+    if known.id and ((len(id) >= _SHORTEST_ID and known.id.startswith(id)) or (is_handle(name) and known.id.endswith(id))):
+        return True
+    if path in (known.path, known.path.removesuffix(".md")) or title_key(known.title) == key:
+        return True
+    stem = PurePosixPath(name).name.removesuffix(".md")
+    return known in notes.named("alias", key) or ("/" not in name and known in notes.all_by_stem(stem))
+
+
 def _holding(notes: NoteRows, name: str) -> list[KnownFile]:
     """Return the notes whose title holds all the words of a name of two words or more, in their order.
 
@@ -508,6 +525,11 @@ class StoredNotes:
             self._scanner.compare()
             known = self._ledger.notes.at(inside(self._root, name)) or find_note(self._ledger.notes, name)
         return known
+
+    def is_own_name(self, name: str) -> bool:
+        """Return whether a name by which a note is found is its own, and not a part of it; see `known.is_own_name`."""
+        known, name = self.known_as(name), mended(name)
+        return known.path == inside(self._root, name) or is_own_name(self._ledger.notes, known, name)
 
     def read_where_it_is(self, path: str) -> Note | None:
         """Read a note, also where its owner has moved it since the last comparison. Otherwise it would be written twice."""

@@ -45,13 +45,14 @@ class Forgotten:
     """Result of `NoteEdits.forget`.
 
     ``trashed`` is where the note is now; empty if it was gone already. ``relinked`` are notes that no longer link to it,
-    ``linked_from`` those that still do, since a person has edited them.
+    ``linked_from`` those that still do, since a person has edited them. ``copies`` of it are in the trash, too.
     """
 
     id: str
     path: str
     trashed: str
     relinked: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
     linked_from: tuple[str, ...] = ()
 
 
@@ -195,12 +196,17 @@ class NoteEdits:
 
     def forget(self, name: str) -> Forgotten:
         """Move a note, named as for `StoredNotes.find`, into the vault's trash. It is never written again, under this id or
-        another."""
+        another. Copies of it with the same text go along.
+        """
         # Taken first: it may compare the vault, and find that the note is another file by now.
         with self._scanner.writing() as writer:
             known = self._notes.known_as(name)
+            copies = self._copies(known)
+            for copy in copies:
+                writer.forget(copy)
             trashed, relinked = writer.forget(known)
-        self._reader.forget(known.path)
+        for each in (known, *copies):
+            self._reader.forget(each.path)
         linked_from = (
             () if self._ledger.notes.by_stem(link_key(known.path)) else self._ledger.notes.named("link", link_key(known.path))
         )
@@ -209,21 +215,38 @@ class NoteEdits:
             path=known.path,
             trashed=trashed,
             relinked=tuple(relinked),
+            copies=tuple(copy.path for copy in copies),
             linked_from=tuple(sorted(each.path for each in linked_from)),
         )
 
     def mute(self, name: str, *, undo: bool = False) -> Note:
-        """Set a note to muted, so that it is not shown unasked. ``undo`` restores the status that it had before."""
+        """Set a note and its copies to muted, so that they are not shown unasked. ``undo`` restores the status of each."""
         known = self._notes.known_as(name)
+        for copy in self.copies(known.path):
+            self._mute(self._notes.known_as(copy), undo=undo)
+        return self._mute(known, undo=undo)
+
+    def copies(self, path: str) -> list[str]:
+        """Return the paths of the copies of a note: files with its id and its text."""
+        known = self._ledger.notes.at(path)
+        return [copy.path for copy in self._copies(known)] if known is not None else []
+
+    def _copies(self, known: KnownFile) -> list[KnownFile]:
+        note = self._reader.read(known.path) if known.id and not known.duplicate else None
+        alike = self._ledger.notes.by_body(body_key(note.body)) if note is not None else []
+        return [each for each in alike if each.duplicate and each.id == known.id]
+
+    def _mute(self, known: KnownFile, *, undo: bool) -> Note:
+        called = known.path if known.duplicate else known.id or known.path
         if not undo:
             if known.status != NoteStatus.MUTED.value:
-                self._ledger.mute(known.id or known.path, known.status)
-            return self.mark(name, NoteStatus.MUTED)
+                self._ledger.mute(called, known.status)
+            return self.mark(known.path, NoteStatus.MUTED)
         if known.status != NoteStatus.MUTED.value:
             return self._notes.get(known.path)
-        before = self._ledger.status_before_mute(known.id or known.path)
+        before = self._ledger.status_before_mute(called)
         unsure = self._notes.get(known.path).origin == "tool"
-        return self.mark(name, NoteStatus(before) if before else NoteStatus.PROPOSED if unsure else NoteStatus.ACCEPTED)
+        return self.mark(known.path, NoteStatus(before) if before else NoteStatus.PROPOSED if unsure else NoteStatus.ACCEPTED)
 
     def mark(self, name: str, status: NoteStatus) -> Note:
         """Set a note's status and nothing else of it."""

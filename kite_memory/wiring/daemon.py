@@ -111,7 +111,7 @@ def _maintain(consolidating: Consolidation, anchors: CodeAnchors, quiet_for: flo
     anchors.maintain(quiet_for=quiet_for)
 
 
-_AT_ONCE = frozenset({"hook", "ping", "stop", "look", "statusline"})
+_AT_ONCE = frozenset({"hook", "ping", "stop", "look", "statusline", "compared"})
 """Requests that take little time, and for which an agent or the user waits."""
 
 
@@ -136,13 +136,15 @@ def _store_patience(state: Path, seconds: float) -> None:
 def _handle(services: Services, daemon: "Daemon", request: "Request") -> "Reply | HeldReply":
     match request.name:
         case "hook":
-            said, delivery = services.hooks.prepare(request.body, request.variant)
+            said, delivery = services.hooks.prepare(request.body, request.variant, silent=not daemon.has_compared())
             reply = Ok(body=said.encode("utf-8", "replace"))
             return HeldReply(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
         case "statusline":
             session = session_of(request.body)
             figures = replace(services.status.figures(session), took_ms=services.hooks.took_ms(session))
             return Ok(body=segment(figures).encode())
+        case "compared":
+            return Ok(body=b"yes" if daemon.has_compared() else b"")
         case "ping":
             return Ok(body=__version__.encode("ascii"))
         case "stop":
@@ -204,15 +206,16 @@ def resident_mb() -> float:
 
 def service_of(config: Config) -> "tuple[Service, Manager]":
     """Return the daemon's service and this machine's service manager."""
+    from kite_memory.app.syncing import shared_folder
     from kite_memory.daemon.service_units import Service, namespaces_allowed, this_manager
-    from kite_memory.sync.segments import is_remote
 
-    exchange = (Path(config.sync.target),) if config.sync.target and not is_remote(config.sync.target) else ()
     socket = Path(paths.socket_path(str(config.state)))
     service = Service(
         command=daemon_command(),
         environment=daemon_environment(config),
-        writable=tuple(dict.fromkeys((config.vault, config.state, config.file.parent, socket.parent, *exchange))),
+        writable=tuple(
+            dict.fromkeys((config.vault, config.state, config.file.parent, socket.parent, *shared_folder(config.sync.target)))
+        ),
         runs_claude=config.extractor.name == "claude-cli",
         namespaces=namespaces_allowed(),
     )

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kite_memory.agents import registry
+from kite_memory.agents.claude_code import HookDialect
 from kite_memory.agents.registry import (
     CLINE_EVENT,
     AgentRoots,
-    HookDialect,
     agent,
     cline_status,
     plan_cline_install,

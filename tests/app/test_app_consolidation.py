@@ -24,6 +24,7 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.consolidation import Worked
 from kite_memory.vault.wording import note_id
+from tests.fakes.clock import Clock
 from tests.fakes.hashing_embedder import HashingEmbedder
 
 NOW = datetime(2026, 9, 1, 2, 30, tzinfo=UTC)
@@ -31,18 +32,10 @@ FLOODS = "Old pear varieties are grafted on quince stock because meadow floods d
 FLOODS_AGAIN = "Because meadow floods drown pear roots, old pear varieties are grafted on quince stock."
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 class Home:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.clock = Clock()
+        self.clock = Clock(NOW)
         self.vault = Vault(folder / "vault", folder / "state" / "vault.sqlite", clock=self.clock)
         self.vault.ensure(Path(asset_folder("vault_template")))
         index = Index(folder / "index", embedder=HashingEmbedder(dim=16))

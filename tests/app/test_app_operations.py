@@ -22,6 +22,7 @@ from kite_memory.model.event import EventType
 from kite_memory.recall.gate import shipped
 from kite_memory.wiring.services import Services, open_services
 from tests.counts import examples
+from tests.e2e.kmem import eventually
 from tests.sources import aider_log, copilot_session
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
@@ -132,6 +133,21 @@ class TestHook:
         assert again == first
         assert while_on_its_way == services.hooks.answer(asked_later) == ""
         assert [bool(each["notes"]) for each in prompts(services)] == [False, True, False]
+
+    def test_before_the_vault_was_compared_nothing_is_given_and_what_shall_be_kept_is_kept(self, services: Services) -> None:
+        cwd = str(services.config.vault.parent / "mycelia")
+        fields = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "cwd": cwd}
+        asked, kept = (
+            json.dumps({**fields, "prompt": prompt}).encode()
+            for prompt in (ASKS, "Remember that the ladder is in the northern shed.")
+        )
+
+        silent = [services.hooks.prepare(body, silent=True)[0] for body in (asked, kept)]
+        said, _ = services.hooks.prepare(asked)
+
+        assert silent == ["", ""]
+        assert "decisions/postgresql" in said
+        assert eventually(lambda: bool(services.operations.perform("search", {"query": "northern shed"})["hits"]))
 
     def test_a_brief_that_never_arrived_comes_with_the_next_prompt_and_once(self, services: Services) -> None:
         body = {"session_id": SESSION, "cwd": str(services.config.vault.parent / "mycelia")}

@@ -20,6 +20,7 @@ from kite_memory.model.note import Chunk, Fact, Record, Topic
 from kite_memory.recall.select import Prompt
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
 from tests.fakes.services import FakeServices, fake_services
+from tests.sources.aider_log import Log, Project
 from tests.sources.transcript import SESSION, Transcript
 
 SAID = "We graft the old pear on quince stock, because the orchard floods every spring and pear roots drown there."
@@ -356,7 +357,7 @@ def test_what_a_rewritten_transcript_says_anew_is_distilled(
 def test_an_answer_that_cannot_be_read_stops_nothing(home: Path, services: FakeServices) -> None:
     transcript(home, SAID)
     services.run_until_idle()
-    services.outbox._database.execute("UPDATE chunks SET state = 'answered', record = '{\"topics\": [{}]}'")
+    services.outbox._database.writer.execute("UPDATE chunks SET state = 'answered', record = '{\"topics\": [{}]}'")
 
     services.run_until_idle()
 
@@ -378,6 +379,28 @@ def test_a_growing_session_is_cut_only_when_it_falls_silent(home: Path, extracto
 
         assert extractor.asked == []
         assert notes(services) == []
+
+
+def test_an_old_run_of_aider_that_is_still_in_use_is_not_silent(tmp_path: Path) -> None:
+    """A history has only the times at which runs started."""
+    project = Project(tmp_path)
+    log = Log().run("2026-03-02 09:00:00")
+    now = datetime(2026, 3, 2, 10, 0).astimezone().timestamp()
+    with fake_services(
+        tmp_path / "home", ScriptedExtractor([]), policy=ChunkPolicy(idle=900.0), clock=lambda: now, source=project.source
+    ) as live:
+        for number in range(3):
+            log.said(f"Prune pear {number} please, it is dry.").answered(f"Pear {number} is pruned, and it was very dry.")
+            project.path.write_bytes(log.bytes)
+            os.utime(project.path, (now, now))
+            live.pipeline.ingest(project.source, project.path)
+            now += 20
+            live.pipeline.form_chunks()
+        in_use = live.outbox.states()
+        now += 900
+        live.pipeline.form_chunks()
+
+        assert (in_use, sum(live.outbox.states().values())) == ({}, 1)
 
 
 def test_an_answer_brings_the_next_look_forward(home: Path, extractor: ScriptedExtractor) -> None:

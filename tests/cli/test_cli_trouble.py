@@ -309,3 +309,14 @@ def test_a_project_that_no_note_belongs_to_is_an_error(machine: Machine, words: 
 
     assert shown.code == 2
     assert "error: no note belongs to a project called mill\nhint: known ones are: orchard" in shown.err
+
+
+@pytest.mark.parametrize(("called", "how", "code"), [("Pears", [], 2), ("Pears", ["--yes"], 0), ("Pears ripen late", [], 0)])
+def test_a_part_of_a_title_forgets_nothing_unasked(machine: Machine, called: str, how: list[str], code: int) -> None:
+    assert kmem(machine, "remember", "Pears ripen late").code == 0
+
+    done = kmem(machine, "forget", called, *how)
+
+    assert done.code == code
+    assert (kmem(machine, "show", "Pears ripen late").code == 0) is (code != 0)
+    assert code == 0 or "Pears ripen late  (projects/" in done.err

@@ -69,6 +69,16 @@ def test_a_note_that_a_person_writes_can_be_found(tmp_path: Path, services: Fake
         assert eventually(lambda: services.recall.index.status().notes == 1)
 
 
+def test_a_daemon_says_when_it_has_compared_the_vault(tmp_path: Path, services: FakeServices) -> None:
+    warmed = threading.Event()
+    with running(services, tmp_path, warm=warmed.wait) as (daemon, _):
+        before = daemon.has_compared()
+        warmed.set()
+
+        assert not before
+        assert eventually(daemon.has_compared)
+
+
 def test_what_obsidian_and_git_write_for_themselves_is_no_reason_to_compare_the_vault(
     tmp_path: Path, services: FakeServices
 ) -> None:

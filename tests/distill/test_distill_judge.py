@@ -2,9 +2,8 @@
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,10 +17,10 @@ from kite_memory.distill.budget import Allowance, Budget, Spending
 from kite_memory.distill.extractor import Backend, Busy, Ending, Inquiry, Misconfigured, Prices, Refused, Reply, Usage
 from kite_memory.distill.judge import MOST_CANDIDATES, TASK, ModelJudge, judge_prompt, parse_verdicts, room
 from kite_memory.distill.outbox import Outbox
-from kite_memory.errors import StateNotWritten
 from kite_memory.model.hit import Judged, Question, Unjudged, Verdict
 from kite_memory.wiring.models import RedactingBackend
 from tests.fakes.anthropic_server import Json, Raw, anthropic_server, api_error, message
+from tests.fakes.clock import TickClock
 from tests.fakes.judges import ScriptedBackend, hit, question
 
 PROMPT = extractor.load_prompt([Path(__file__).parents[2] / "prompts"], "judge")
@@ -30,17 +29,9 @@ DAY = "2026-03-01"
 USAGE = Usage(tokens_in=2_000, tokens_out=40, dollars=0.0022)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> TickClock:
+    return TickClock(1_000.0)
 
 
 @pytest.fixture
@@ -50,9 +41,9 @@ def outbox(tmp_path: Path) -> Iterator[Outbox]:
     box.close()
 
 
-def judge_over(backend: Backend, outbox: Outbox, clock: Clock | None = None, *, dollars: float = 10.0) -> ModelJudge:
+def judge_over(backend: Backend, outbox: Outbox, clock: TickClock | None = None, *, dollars: float = 10.0) -> ModelJudge:
     allowance = Allowance(outbox=outbox, budget=Budget(dollars=dollars, calls=1_000), share=0.5, clock=lambda: NOON)
-    return ModelJudge(backend=backend, prompt=PROMPT, allowance=allowance, clock=clock or Clock(), jitter=lambda: 0.0)
+    return ModelJudge(backend=backend, prompt=PROMPT, allowance=allowance, clock=clock or TickClock(1_000.0), jitter=lambda: 0.0)
 
 
 def said(text: str) -> Reply:
@@ -375,23 +366,10 @@ def test_the_call_is_booked_while_it_is_made(outbox: Outbox) -> None:
     assert seen == [Spending(calls=1, dollars=0.01)]
 
 
-class FullDisk(Outbox):
-    """Nothing can be written once ``is_full``."""
-
-    is_full = False
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        if self.is_full:
-            raise StateNotWritten("the outbox cannot be written: disk full")
-        with super()._transaction() as database:
-            yield database
-
-
 def test_what_cannot_be_booked_is_not_asked(tmp_path: Path) -> None:
-    with closing(FullDisk(tmp_path / "outbox.sqlite")) as disk:
+    with closing(Outbox(tmp_path / "outbox.sqlite")) as disk:
         backend = ScriptedBackend()
-        disk.is_full = True
+        disk._database.writer.execute("PRAGMA query_only = ON")
 
         judged = judge_over(backend, disk).judge(question(), seconds=9)
 
@@ -400,10 +378,10 @@ def test_what_cannot_be_booked_is_not_asked(tmp_path: Path) -> None:
 
 
 def test_a_verdict_that_was_paid_for_counts_even_if_it_cannot_be_settled(tmp_path: Path) -> None:
-    with closing(FullDisk(tmp_path / "outbox.sqlite")) as disk:
+    with closing(Outbox(tmp_path / "outbox.sqlite")) as disk:
 
         def fill(inquiry: Inquiry) -> Ending:
-            disk.is_full = True
+            disk._database.writer.execute("PRAGMA query_only = ON")
             return said('{"any": 9, "notes": []}')
 
         judged = judge_over(ScriptedBackend([fill]), disk).judge(question(), seconds=9)
@@ -412,7 +390,7 @@ def test_a_verdict_that_was_paid_for_counts_even_if_it_cannot_be_settled(tmp_pat
         assert disk.calls.purposes(DAY).get("judge", Spending()) == Spending(calls=1, dollars=0.01)
 
 
-def test_three_failures_in_a_row_give_the_model_a_rest(outbox: Outbox, clock: Clock) -> None:
+def test_three_failures_in_a_row_give_the_model_a_rest(outbox: Outbox, clock: TickClock) -> None:
     backend = ScriptedBackend([Busy(reason="529")] * 9)
     judge = judge_over(backend, outbox, clock)
 
@@ -425,7 +403,7 @@ def test_three_failures_in_a_row_give_the_model_a_rest(outbox: Outbox, clock: Cl
     assert len(backend.asked) == 4
 
 
-def test_an_answer_ends_the_row(outbox: Outbox, clock: Clock) -> None:
+def test_an_answer_ends_the_row(outbox: Outbox, clock: TickClock) -> None:
     good = '{"any": 1, "notes": []}'
     backend = ScriptedBackend([Busy(reason="529"), Busy(reason="529"), good, Busy(reason="529"), Busy(reason="529"), good])
     judge = judge_over(backend, outbox, clock)
@@ -436,7 +414,7 @@ def test_an_answer_ends_the_row(outbox: Outbox, clock: Clock) -> None:
     assert isinstance(last, Judged)
 
 
-def test_a_model_that_never_keeps_to_the_form_is_not_paid_all_day(outbox: Outbox, clock: Clock) -> None:
+def test_a_model_that_never_keeps_to_the_form_is_not_paid_all_day(outbox: Outbox, clock: TickClock) -> None:
     backend = ScriptedBackend(["Sure!"] * 9)
     judge = judge_over(backend, outbox, clock)
 
@@ -446,7 +424,7 @@ def test_a_model_that_never_keeps_to_the_form_is_not_paid_all_day(outbox: Outbox
     assert len(backend.asked) == 3
 
 
-def test_a_servers_word_is_kept_at_once(outbox: Outbox, clock: Clock) -> None:
+def test_a_servers_word_is_kept_at_once(outbox: Outbox, clock: TickClock) -> None:
     backend = ScriptedBackend([Busy(reason="429", retry_after=300.0)])
     judge = judge_over(backend, outbox, clock)
     judge.judge(question(), seconds=9)
@@ -461,7 +439,7 @@ def test_a_servers_word_is_kept_at_once(outbox: Outbox, clock: Clock) -> None:
     assert isinstance(judge.judge(question(), seconds=9), Judged)
 
 
-def test_what_only_a_person_can_mend_is_said_and_tried_once_an_hour(outbox: Outbox, clock: Clock) -> None:
+def test_what_only_a_person_can_mend_is_said_and_tried_once_an_hour(outbox: Outbox, clock: TickClock) -> None:
     backend = ScriptedBackend([Misconfigured(reason="the API does not accept the key", hint="set one")] * 3)
     judge = judge_over(backend, outbox, clock)
 

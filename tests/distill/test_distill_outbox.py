@@ -231,7 +231,7 @@ def test_what_cannot_be_opened_at_all_is_not_called_damaged(tmp_path: Path) -> N
 
 
 def test_what_cannot_be_read_any_more_is_reported_as_ours(outbox: Outbox) -> None:
-    outbox._database.execute("DROP TABLE chunks")  # as where its disk is gone
+    outbox._database.writer.execute("DROP TABLE chunks")  # as where its disk is gone
 
     with pytest.raises(StateNotWritten):
         outbox.states()
@@ -246,7 +246,7 @@ def test_the_folders_above_it_are_private(tmp_path: Path) -> None:
 
 
 def test_an_outbox_that_may_only_be_read_names_its_owner_and_not_the_disk(outbox: Outbox) -> None:
-    outbox._database.execute("PRAGMA query_only = ON")
+    outbox._database.writer.execute("PRAGMA query_only = ON")
 
     with pytest.raises(StateNotWritten, match="may not be opened or written") as raised:
         outbox.formed.add([span(0)])

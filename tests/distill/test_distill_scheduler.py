@@ -17,23 +17,16 @@ from kite_memory.distill.scheduler import LONGEST_PAUSE, TOO_DEAR, ChunkHandled,
 from kite_memory.errors import StateNotWritten
 from kite_memory.extensions.contract.extractor_contract import SESSION, event
 from kite_memory.model.note import Chunk
+from tests.fakes.clock import TickClock
 from tests.fakes.extractors import ScriptedExtractor, SharingExtractor, plain_answer
 
 NOON = 1_772_366_400.0
 MIDNIGHT = NOON + 12 * 3600
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> TickClock:
+    return TickClock(NOON)
 
 
 @pytest.fixture
@@ -47,7 +40,7 @@ def load(waiting: WaitingChunk) -> Chunk | None:
     return Chunk(id=waiting.id, session=SESSION, events=(event(waiting.first, "We chose grafting."),))
 
 
-def scheduler(outbox: Outbox, extractor: Extractor, clock: Clock, *, dollars: float = 1.0) -> Scheduler:
+def scheduler(outbox: Outbox, extractor: Extractor, clock: TickClock, *, dollars: float = 1.0) -> Scheduler:
     return Scheduler(
         outbox=outbox,
         extractor=extractor,
@@ -72,7 +65,7 @@ def run_dry(scheduler: Scheduler) -> Idle:
                 pass
 
 
-def test_every_chunk_is_asked_once_and_answered(outbox: Outbox, clock: Clock) -> None:
+def test_every_chunk_is_asked_once_and_answered(outbox: Outbox, clock: TickClock) -> None:
     fill(outbox, 5)
     extractor = ScriptedExtractor()
 
@@ -93,7 +86,7 @@ ENDINGS = (
 
 @pytest.mark.parametrize("ending", ENDINGS, ids=["answered", "refused", "busy", "misconfigured"])
 def test_how_a_call_ended_is_written_down_when_the_disk_has_room_again(
-    tmp_path: Path, clock: Clock, ending: Outcome | Callable[[Chunk, str], Outcome]
+    tmp_path: Path, clock: TickClock, ending: Outcome | Callable[[Chunk, str], Outcome]
 ) -> None:
     class FullDisk(Outbox):
         full = False
@@ -131,7 +124,7 @@ def test_how_a_call_ended_is_written_down_when_the_disk_has_room_again(
     outbox.close()
 
 
-def test_a_refused_chunk_is_not_asked_again(outbox: Outbox, clock: Clock) -> None:
+def test_a_refused_chunk_is_not_asked_again(outbox: Outbox, clock: TickClock) -> None:
     fill(outbox, 1)
     extractor = ScriptedExtractor([Refused(reason="too long")])
 
@@ -142,7 +135,7 @@ def test_a_refused_chunk_is_not_asked_again(outbox: Outbox, clock: Clock) -> Non
     assert extractor.asked == ["c0"]
 
 
-def test_a_servers_word_holds_back_every_chunk(outbox: Outbox, clock: Clock) -> None:
+def test_a_servers_word_holds_back_every_chunk(outbox: Outbox, clock: TickClock) -> None:
     fill(outbox, 2)
     extractor = ScriptedExtractor([Busy(reason="429", retry_after=300.0)])
     asking = scheduler(outbox, extractor, clock)
@@ -159,7 +152,7 @@ def test_a_servers_word_holds_back_every_chunk(outbox: Outbox, clock: Clock) -> 
     assert outbox.states() == {"answered": 2}
 
 
-def test_failures_in_a_row_open_the_breaker(outbox: Outbox, clock: Clock) -> None:
+def test_failures_in_a_row_open_the_breaker(outbox: Outbox, clock: TickClock) -> None:
     fill(outbox, 10)
     extractor = ScriptedExtractor([Busy(reason="529")] * 10)
     asking = scheduler(outbox, extractor, clock)
@@ -170,7 +163,7 @@ def test_failures_in_a_row_open_the_breaker(outbox: Outbox, clock: Clock) -> Non
     assert len(extractor.asked) == 3
 
 
-def test_an_outage_of_three_days_loses_nothing_and_asks_seldom(outbox: Outbox, clock: Clock) -> None:
+def test_an_outage_of_three_days_loses_nothing_and_asks_seldom(outbox: Outbox, clock: TickClock) -> None:
     fill(outbox, 20)
     extractor = ScriptedExtractor([Busy(reason="529", usage=Usage())] * 200, price=0.001)
     asking = scheduler(outbox, extractor, clock, dollars=100.0)
@@ -189,7 +182,7 @@ def test_an_outage_of_three_days_loses_nothing_and_asks_seldom(outbox: Outbox, c
     assert sorted(recovered.asked) == sorted(f"c{n}" for n in range(20))
 
 
-def test_over_budget_waits_for_the_next_day(outbox: Outbox, clock: Clock) -> None:
+def test_over_budget_waits_for_the_next_day(outbox: Outbox, clock: TickClock) -> None:
     fill(outbox, 3)
     extractor = ScriptedExtractor(price=0.4)
     asking = scheduler(outbox, extractor, clock, dollars=0.405)
@@ -206,7 +199,7 @@ def test_over_budget_waits_for_the_next_day(outbox: Outbox, clock: Clock) -> Non
 LOST = Busy(reason="no answer within 180 s", made="perhaps")
 
 
-def test_a_chunk_whose_calls_get_no_answer_is_set_aside_after_a_few(outbox: Outbox, clock: Clock) -> None:
+def test_a_chunk_whose_calls_get_no_answer_is_set_aside_after_a_few(outbox: Outbox, clock: TickClock) -> None:
     fill(outbox, 1)
     extractor = ScriptedExtractor([LOST] * 500, price=0.05)
     asking = scheduler(outbox, extractor, clock)
@@ -219,7 +212,7 @@ def test_a_chunk_whose_calls_get_no_answer_is_set_aside_after_a_few(outbox: Outb
     assert outbox.aside() == {LOST.reason: 1}
 
 
-def test_after_an_outage_what_was_set_aside_is_asked_once_more(outbox: Outbox, clock: Clock) -> None:
+def test_after_an_outage_what_was_set_aside_is_asked_once_more(outbox: Outbox, clock: TickClock) -> None:
     fill(outbox, 2)
     asking = scheduler(outbox, ScriptedExtractor([LOST] * 2 * MOST_UNKNOWN), clock)
     while outbox.aside() != {LOST.reason: 2}:
@@ -235,7 +228,7 @@ def test_after_an_outage_what_was_set_aside_is_asked_once_more(outbox: Outbox, c
     assert outbox.states() == {"answered": 2, "aside": 1}
 
 
-def test_a_person_has_chunks_that_were_set_aside_asked_again(outbox: Outbox, clock: Clock) -> None:
+def test_a_person_has_chunks_that_were_set_aside_asked_again(outbox: Outbox, clock: TickClock) -> None:
     fill(outbox, 1)
     asking = scheduler(outbox, ScriptedExtractor([LOST] * MOST_UNKNOWN), clock)
     while not outbox.aside():
@@ -272,7 +265,7 @@ def step_dry(asking: Scheduler) -> Idle:
     return step
 
 
-def test_a_chunk_that_no_days_budget_pays_for_is_divided(outbox: Outbox, clock: Clock) -> None:
+def test_a_chunk_that_no_days_budget_pays_for_is_divided(outbox: Outbox, clock: TickClock) -> None:
     form(outbox, ("dear", 0, 6), ("cheap", 7, 7))
     asked: list[int] = []
 
@@ -289,7 +282,7 @@ def test_a_chunk_that_no_days_budget_pays_for_is_divided(outbox: Outbox, clock: 
     assert outbox.formed.gaps() == []
 
 
-def test_a_chunk_that_cannot_be_made_cheap_enough_is_set_aside_and_the_others_are_asked(outbox: Outbox, clock: Clock) -> None:
+def test_a_chunk_that_cannot_be_made_cheap_enough_is_set_aside_and_the_others_are_asked(outbox: Outbox, clock: TickClock) -> None:
     form(outbox, ("dear", 0, 0), ("cheap", 1, 1))
     asking = scheduler(outbox, DearOnce(), clock, dollars=0.3)
 
@@ -304,7 +297,7 @@ class DearOnce(ScriptedExtractor):
         return Usage(dollars=5.0 if chunk.id == "dear" else 0.1)
 
 
-def test_what_the_days_rest_does_not_pay_for_lets_a_cheaper_chunk_go_first(outbox: Outbox, clock: Clock) -> None:
+def test_what_the_days_rest_does_not_pay_for_lets_a_cheaper_chunk_go_first(outbox: Outbox, clock: TickClock) -> None:
     form(outbox, ("three", 0, 2), ("two", 3, 4), ("one", 5, 5))
     spent = Usage(dollars=0.1)
     extractor = PricedByLength([partial(plain_answer, title="Said", usage=spent)] * 3)
@@ -319,7 +312,7 @@ def test_what_the_days_rest_does_not_pay_for_lets_a_cheaper_chunk_go_first(outbo
     assert extractor.asked == ["one", "three", "two"]
 
 
-def test_what_only_a_person_can_mend_is_not_retried_today(outbox: Outbox, clock: Clock) -> None:
+def test_what_only_a_person_can_mend_is_not_retried_today(outbox: Outbox, clock: TickClock) -> None:
     fill(outbox, 2)
     extractor = ScriptedExtractor([Misconfigured(reason="credit balance is too low", hint="add credit")])
     asking = scheduler(outbox, extractor, clock)
@@ -340,7 +333,7 @@ def step_often(scheduler: Scheduler) -> ChunkHandled | Idle:
     return [scheduler.step(load) for _ in range(9)][-1]
 
 
-def test_one_chunk_that_is_not_accepted_does_not_hold_up_the_others(outbox: Outbox, clock: Clock) -> None:
+def test_one_chunk_that_is_not_accepted_does_not_hold_up_the_others(outbox: Outbox, clock: TickClock) -> None:
     fill(outbox, 3)
     extractor = ScriptedExtractor(
         [NOT_ACCEPTED, partial(plain_answer, title="One"), partial(plain_answer, title="Two"), NOT_ACCEPTED]
@@ -357,7 +350,7 @@ def test_one_chunk_that_is_not_accepted_does_not_hold_up_the_others(outbox: Outb
     assert outbox.states() == {"refused": 1, "answered": 2}
 
 
-def test_two_chunks_in_a_row_that_are_not_accepted_hold_up_the_others_for_a_day_at_most(outbox: Outbox, clock: Clock) -> None:
+def test_two_chunks_in_a_row_that_are_not_accepted_hold_up_the_others_for_a_day_at_most(outbox: Outbox, clock: TickClock) -> None:
     def answer_to(chunk: Chunk) -> Outcome:
         return NOT_ACCEPTED if chunk.id in ("c0", "c1") else plain_answer(chunk, title=chunk.id)
 
@@ -371,7 +364,7 @@ def test_two_chunks_in_a_row_that_are_not_accepted_hold_up_the_others_for_a_day_
     assert outbox.states() == {"waiting": 2, "answered": 2}
 
 
-def test_where_no_chunk_is_accepted_none_is_given_up(outbox: Outbox, clock: Clock) -> None:
+def test_where_no_chunk_is_accepted_none_is_given_up(outbox: Outbox, clock: TickClock) -> None:
     fill(outbox, 3)
     extractor = ScriptedExtractor([NOT_ACCEPTED] * 8)
     asking = scheduler(outbox, extractor, clock)
@@ -386,7 +379,7 @@ def test_where_no_chunk_is_accepted_none_is_given_up(outbox: Outbox, clock: Cloc
     assert outbox.states() == {"waiting": 3}
 
 
-def test_a_chunk_whose_events_are_gone_is_not_asked(outbox: Outbox, clock: Clock) -> None:
+def test_a_chunk_whose_events_are_gone_is_not_asked(outbox: Outbox, clock: TickClock) -> None:
     fill(outbox, 1)
     extractor = ScriptedExtractor()
 
@@ -415,7 +408,7 @@ def fill_sessions(outbox: Outbox, sessions: int, *, chunks: int = 1) -> None:
     )
 
 
-def test_chunks_of_several_sessions_share_a_call_which_is_booked_once(outbox: Outbox, clock: Clock) -> None:
+def test_chunks_of_several_sessions_share_a_call_which_is_booked_once(outbox: Outbox, clock: TickClock) -> None:
     fill_sessions(outbox, 5)
     extractor = SharingExtractor(most=4)
 
@@ -428,7 +421,7 @@ def test_chunks_of_several_sessions_share_a_call_which_is_booked_once(outbox: Ou
     assert spent.dollars == pytest.approx(0.01)
 
 
-def test_of_one_session_one_chunk_is_asked_about_at_a_time(outbox: Outbox, clock: Clock) -> None:
+def test_of_one_session_one_chunk_is_asked_about_at_a_time(outbox: Outbox, clock: TickClock) -> None:
     fill_sessions(outbox, 2, chunks=2)
     extractor = SharingExtractor(most=9)
 
@@ -437,7 +430,7 @@ def test_of_one_session_one_chunk_is_asked_about_at_a_time(outbox: Outbox, clock
     assert extractor.calls == [["s0-0", "s1-0"], ["s0-1", "s1-1"]]
 
 
-def test_what_a_shared_call_leaves_out_is_asked_about_alone(outbox: Outbox, clock: Clock) -> None:
+def test_what_a_shared_call_leaves_out_is_asked_about_alone(outbox: Outbox, clock: TickClock) -> None:
     fill_sessions(outbox, 4)
     extractor = SharingExtractor(most=9, leaves_out=["s1-0", "s2-0"])
 
@@ -457,7 +450,7 @@ def test_what_a_shared_call_leaves_out_is_asked_about_alone(outbox: Outbox, cloc
     ids=["declined", "not accepted", "busy"],
 )
 def test_a_shared_call_that_fails_costs_no_one_their_answer(
-    outbox: Outbox, clock: Clock, ending: Outcome, after: list[list[str]]
+    outbox: Outbox, clock: TickClock, ending: Outcome, after: list[list[str]]
 ) -> None:
     fill_sessions(outbox, 3)
     extractor = SharingExtractor([ending], most=9)
@@ -472,7 +465,7 @@ def test_a_shared_call_that_fails_costs_no_one_their_answer(
     assert outbox.states() == {"answered": 3}
 
 
-def test_a_crash_in_a_shared_call_loses_no_chunk(outbox: Outbox, clock: Clock, tmp_path: Path) -> None:
+def test_a_crash_in_a_shared_call_loses_no_chunk(outbox: Outbox, clock: TickClock, tmp_path: Path) -> None:
     fill_sessions(outbox, 3)
     assert outbox.reserve("s0-0", Usage(dollars=0.01), Budget(dollars=1, calls=9), day=utc_day(NOON), beside=["s1-0", "s2-0"])
 

@@ -139,6 +139,21 @@ def test_what_is_written_anew_replaces_what_was_known(tmp_path: Path, store: Ope
     assert (added, kept) == (0, ["all lines: 1 passed in 1s"])
 
 
+def test_helpers_that_are_prompted_at_once_in_words_that_begin_alike_lose_no_prompt(tmp_path: Path, store: OpenCodeStore) -> None:
+    alike = "Look at this file of the orchard's irrigation for leaks, for mould and for frost damage only: "
+    parent, at = store.session("ses_0"), store.now
+    for number in (1, 2):
+        store.now = at
+        store.prompt(store.session(f"ses_{number}", parent=parent), f"{alike}{number}.py")
+    timeline = Timeline(tmp_path / "timeline.sqlite")
+
+    timeline.commit(map(RedactedResult, read(tmp_path)), "opencode")
+
+    prompts = [[event.text[-4:] for event in timeline.events.of_session("opencode", f"ses_{number}")] for number in (1, 2)]
+    timeline.close()
+    assert prompts == [["1.py"], ["2.py"]]
+
+
 def test_a_fork_repeats_nothing(tmp_path: Path, store: OpenCodeStore) -> None:
     """The client gives new names to what it copies, and leaves the times."""
     origin, fork = store.session("ses_1"), store.session("ses_2")

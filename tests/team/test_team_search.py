@@ -16,12 +16,14 @@ from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind, Origin, RecordItem
 from kite_memory.redaction import redact
-from kite_memory.team.search import Asking, Team, TeamConnection, together
+from kite_memory.team.search import Asking, Team, TeamConnection, ranked, together
 from kite_memory.tools import note_tools
 from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.store import OWNER
+from tests.cli.transcript import in_this_process
 from tests.contract.bridge_store_contract import HARBOUR, ORCHARD
+from tests.e2e.kmem import Machine
 from tests.fakes.memory_store import MemoryStore
 from tests.mcp_server.serving import Served, serving
 
@@ -205,6 +207,46 @@ def test_the_best_of_both_come_first_and_nothing_twice() -> None:
         {"id": "b", "score": 0.3},
     ]
     assert [hit["id"] for hit in together(ours, theirs, 2)] == ["a", "c"]
+
+
+def test_every_rank_is_given_once_and_ours_keep_their_order() -> None:
+    hits = [
+        {"id": "t", "score": 0.9},
+        {"id": "a", "score": 0.7, "rank": 2},
+        {"id": "u", "score": 0.5},
+        {"id": "b", "score": 0.3, "rank": 3},
+    ]
+    events = [{"id": "e", "rank": 1}, {"id": "f", "rank": 4}]
+
+    ranked([*hits, {"id": "v", "score": 0.1}, {"id": "w", "score": 0.1}], events)
+
+    assert {each["id"]: each["rank"] for each in [*hits, *events]} == {"e": 1, "t": 2, "a": 3, "u": 4, "b": 5, "f": 6}
+
+
+def test_a_hit_of_the_team_is_opened_by_its_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with team_at(tmp_path / "server") as (_, team, store):
+        note = store.remember(OWNER, "Geese guard the gate", NoteKind.DECISION, ORCHARD)
+        machine = Machine(tmp_path / "ada", environment={"KMEM_TEAM_TOKEN": team.token}, usual_places=True)
+        machine.configure(f'[team]\nbridge = "{team.address}"\nask = "search"\n')
+
+        opened = [
+            in_this_process(machine, ["show", note.id, *how], cwd=machine.home) for how in ([], ["--json"], ["--tokens", "0"])
+        ]
+        unknown = in_this_process(machine, ["show", note.id[:-1] + "0"], cwd=machine.home)
+
+    assert [(each.code, "Geese guard the gate" in each.out) for each in opened] == [(0, True)] * 3, opened[0].err
+    assert unknown.code == 1
+
+
+@pytest.mark.parametrize("mode", ["keyword", "semantic"])
+def test_the_team_is_not_asked_in_a_mode_in_which_it_does_not_search(tmp_path: Path, mode: str) -> None:
+    with somebody_who_answers(response_with({"id": "x", "score": 0.5, "title": "Geese guard the gate"})) as team:
+        machine = Machine(tmp_path / "ada", environment={"KMEM_TEAM_TOKEN": team.token}, usual_places=True)
+        machine.configure(f'[team]\nbridge = "{team.address}"\nask = "search"\n')
+
+        found = in_this_process(machine, ["search", "geese", "--mode", mode, "--json"], cwd=machine.home)
+
+    assert found.json()["hits"] == []
 
 
 def test_who_did_not_ask_for_it_asks_no_one(tmp_path: Path) -> None:

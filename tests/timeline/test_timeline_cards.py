@@ -16,6 +16,7 @@ from kite_memory.model.event import Cursor, Event, EventType, ReadResult, Redact
 from kite_memory.timeline.cards import find, highest
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.store import CardHit, Timeline
+from tests.fakes.clock import UnixClock
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 NOW = MONDAY + timedelta(days=90)
@@ -26,21 +27,13 @@ MEANING = ConversationEmbedder(
 )
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now.timestamp()
+@pytest.fixture
+def clock() -> UnixClock:
+    return UnixClock(NOW)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def timeline(tmp_path: Path, clock: Clock) -> Iterator[Timeline]:
+def timeline(tmp_path: Path, clock: UnixClock) -> Iterator[Timeline]:
     store = Timeline(tmp_path / "timeline.sqlite", clock=clock)
     yield store
     store.close()
@@ -139,7 +132,7 @@ def test_what_was_said_on_the_way_is_found_no_more_once_it_was_let_go(timeline: 
     assert found(timeline, "rusty hinges") == [SLUICE[0]]
 
 
-def test_a_turn_is_closed_when_its_session_has_been_quiet_for_a_while(timeline: Timeline, clock: Clock) -> None:
+def test_a_turn_is_closed_when_its_session_has_been_quiet_for_a_while(timeline: Timeline, clock: UnixClock) -> None:
     clock.now = MONDAY + timedelta(minutes=2)
     keep(timeline, chat("a", *SLUICE))
 
@@ -159,7 +152,7 @@ def test_the_newest_sessions_of_a_backlog_come_first(timeline: Timeline) -> None
     assert found(timeline, "rained") == ["What of day 9?"]
 
 
-def test_a_backlog_keeps_no_new_turn_waiting_for_its_vector(timeline: Timeline, clock: Clock) -> None:
+def test_a_backlog_keeps_no_new_turn_waiting_for_its_vector(timeline: Timeline, clock: UnixClock) -> None:
     talked(timeline, "new", *SLUICE, "Thanks for telling me.", days=89)
     for number in range(3):
         talked(timeline, f"old{number}", *PUMP, days=number)

@@ -16,6 +16,7 @@ from kite_memory.timeline import schema
 from kite_memory.timeline.conversations import ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
+from tests.fakes.clock import UnixClock
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 SESSION = Session(id="5e550001-orchard", provider="claude-code", started=START, project="orchard", cwd="/home/ada/orchard")
@@ -54,21 +55,13 @@ def meaning(embedder: Embedder) -> ConversationEmbedder:
     return ConversationEmbedder(space="subjects-3", of_texts=embedder.texts, of_question=embedder.question)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = START + timedelta(hours=1)
-
-    def __call__(self) -> float:
-        return self.now.timestamp()
+@pytest.fixture
+def clock() -> UnixClock:
+    return UnixClock(START + timedelta(hours=1))
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def timeline(tmp_path: Path, clock: Clock) -> Iterator[Timeline]:
+def timeline(tmp_path: Path, clock: UnixClock) -> Iterator[Timeline]:
     with closing(Timeline(tmp_path / "timeline.sqlite", clock=clock)) as store:
         yield store
 
@@ -112,7 +105,7 @@ def test_an_event_whose_session_is_forgotten_meanwhile_is_left_out(timeline: Tim
 
 
 def test_what_means_the_same_is_found_without_a_common_word(
-    timeline: Timeline, clock: Clock, meaning: ConversationEmbedder
+    timeline: Timeline, clock: UnixClock, meaning: ConversationEmbedder
 ) -> None:
     keep(timeline, FLOOD, event_of(4, EventType.ASSISTANT_MESSAGE, "The invoice is on the table, and so is its price."))
     clock.now += timedelta(hours=1)
@@ -129,7 +122,7 @@ def test_what_means_the_same_is_found_without_a_common_word(
 
 
 def test_only_what_shows_something_gets_a_vector(
-    timeline: Timeline, clock: Clock, meaning: ConversationEmbedder, embedder: Embedder
+    timeline: Timeline, clock: UnixClock, meaning: ConversationEmbedder, embedder: Embedder
 ) -> None:
     keep(
         timeline,
@@ -150,7 +143,7 @@ def test_only_what_shows_something_gets_a_vector(
 
 
 def test_a_decision_is_read_with_what_was_said_before_it(
-    timeline: Timeline, clock: Clock, meaning: ConversationEmbedder, embedder: Embedder
+    timeline: Timeline, clock: UnixClock, meaning: ConversationEmbedder, embedder: Embedder
 ) -> None:
     keep(
         timeline,
@@ -166,7 +159,7 @@ def test_a_decision_is_read_with_what_was_said_before_it(
 
 
 def test_a_failure_is_read_with_what_made_it_go_away(
-    timeline: Timeline, clock: Clock, meaning: ConversationEmbedder, embedder: Embedder
+    timeline: Timeline, clock: UnixClock, meaning: ConversationEmbedder, embedder: Embedder
 ) -> None:
     keep(
         timeline,
@@ -187,7 +180,7 @@ def test_a_failure_is_read_with_what_made_it_go_away(
     ]
 
 
-def test_a_session_that_goes_on_waits(timeline: Timeline, clock: Clock, meaning: ConversationEmbedder) -> None:
+def test_a_session_that_goes_on_waits(timeline: Timeline, clock: UnixClock, meaning: ConversationEmbedder) -> None:
     keep(timeline, replace(FLOOD, at=clock.now))
 
     at_once = timeline.vectors.embed(meaning)
@@ -198,7 +191,7 @@ def test_a_session_that_goes_on_waits(timeline: Timeline, clock: Clock, meaning:
     assert timeline.vectors.embed(meaning) == 0
 
 
-def test_a_bundle_that_is_amended_is_embedded_anew(timeline: Timeline, clock: Clock, meaning: ConversationEmbedder) -> None:
+def test_a_bundle_that_is_amended_is_embedded_anew(timeline: Timeline, clock: UnixClock, meaning: ConversationEmbedder) -> None:
     keep(timeline, FLOOD, amends=True)
     clock.now += timedelta(hours=1)
     timeline.vectors.embed(meaning)
@@ -213,7 +206,7 @@ def test_a_bundle_that_is_amended_is_embedded_anew(timeline: Timeline, clock: Cl
 
 
 def test_a_bundle_that_changes_while_it_is_embedded_keeps_no_old_vector(
-    timeline: Timeline, clock: Clock, embedder: Embedder
+    timeline: Timeline, clock: UnixClock, embedder: Embedder
 ) -> None:
     keep(timeline, FLOOD, amends=True)
     clock.now += timedelta(hours=1)
@@ -228,7 +221,7 @@ def test_a_bundle_that_changes_while_it_is_embedded_keeps_no_old_vector(
     assert timeline.search.find(EventQuery(text="flood"), slow) == ()
 
 
-def test_vectors_of_another_space_are_made_anew(timeline: Timeline, clock: Clock, meaning: ConversationEmbedder) -> None:
+def test_vectors_of_another_space_are_made_anew(timeline: Timeline, clock: UnixClock, meaning: ConversationEmbedder) -> None:
     keep(timeline, FLOOD)
     clock.now += timedelta(hours=1)
     timeline.vectors.embed(meaning)
@@ -242,7 +235,7 @@ def test_vectors_of_another_space_are_made_anew(timeline: Timeline, clock: Clock
     assert timeline.search.find(EventQuery(text="flood"), meaning) == ()
 
 
-def test_a_day_has_room_for_so_many(timeline: Timeline, clock: Clock, meaning: ConversationEmbedder) -> None:
+def test_a_day_has_room_for_so_many(timeline: Timeline, clock: UnixClock, meaning: ConversationEmbedder) -> None:
     keep(timeline, *(replace(FLOOD, id=f"{number:08x}-x", ordinal=number) for number in range(5)))
     clock.now += timedelta(hours=1)
     today = [timeline.vectors.embed(meaning, 2, per_day=3) for _ in range(3)]
@@ -255,7 +248,7 @@ def test_a_day_has_room_for_so_many(timeline: Timeline, clock: Clock, meaning: C
 
 
 def test_bundles_of_an_earlier_schema_are_found_with_the_next_commit(
-    tmp_path: Path, clock: Clock, meaning: ConversationEmbedder
+    tmp_path: Path, clock: UnixClock, meaning: ConversationEmbedder
 ) -> None:
     path, earlier = tmp_path / "now.sqlite", tmp_path / "earlier.sqlite"
     with closing(Timeline(path, clock=clock)) as timeline:

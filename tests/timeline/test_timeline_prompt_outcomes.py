@@ -21,27 +21,20 @@ from kite_memory.timeline.conversations import ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from tests.counts import examples
+from tests.fakes.clock import UnixClock
 from tests.fakes.work import Work
 
 HOME = SESSION.cwd
 ASKED = "Let the sweeper take back stale claims"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = START + timedelta(hours=1)
-
-    def __call__(self) -> float:
-        return self.now.timestamp()
+@pytest.fixture
+def clock() -> UnixClock:
+    return UnixClock(START + timedelta(hours=1))
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def timeline(tmp_path: Path, clock: Clock) -> Iterator[Timeline]:
+def timeline(tmp_path: Path, clock: UnixClock) -> Iterator[Timeline]:
     with closing(Timeline(tmp_path / "timeline.sqlite", clock=clock)) as store:
         yield store
 
@@ -132,7 +125,7 @@ def test_a_long_errand_is_reported_as_shortly(timeline: Timeline) -> None:
     assert "test_299" in said.came and "test_0.py" not in said.came
 
 
-def test_it_is_found_by_what_it_means_with_what_came_of_it(timeline: Timeline, clock: Clock) -> None:
+def test_it_is_found_by_what_it_means_with_what_came_of_it(timeline: Timeline, clock: UnixClock) -> None:
     keep(timeline, swept().asked("Thanks").said("You are welcome."))
     clock.now += timedelta(hours=4)
     while timeline.vectors.embed(hears("broom")):
@@ -158,7 +151,7 @@ def test_it_is_found_by_what_it_means_with_what_came_of_it(timeline: Timeline, c
     ],
 )
 def test_it_is_found_with_the_files_and_tools_that_it_took(
-    timeline: Timeline, clock: Clock, query: EventQuery, found: bool
+    timeline: Timeline, clock: UnixClock, query: EventQuery, found: bool
 ) -> None:
     keep(timeline, swept().asked("Thanks"))
     clock.now += timedelta(hours=4)
@@ -170,7 +163,7 @@ def test_it_is_found_with_the_files_and_tools_that_it_took(
     assert (ASKED in [hit.event.text for hit in hits]) is found
 
 
-def test_only_prompts_that_came_to_something_keep_a_vector(timeline: Timeline, clock: Clock) -> None:
+def test_only_prompts_that_came_to_something_keep_a_vector(timeline: Timeline, clock: UnixClock) -> None:
     why = "Because a claim that nobody renews would block its row for ever."
     keep(timeline, swept().asked("Why at all?").said(why).asked("Thanks").said("You are welcome.").asked("Good night"))
     clock.now += timedelta(hours=4)
@@ -184,7 +177,7 @@ def test_only_prompts_that_came_to_something_keep_a_vector(timeline: Timeline, c
     assert kept == [(ASKED,), ("Why at all?",)]
 
 
-def test_the_last_prompt_waits_until_nothing_more_can_come_of_it(timeline: Timeline, clock: Clock) -> None:
+def test_the_last_prompt_waits_until_nothing_more_can_come_of_it(timeline: Timeline, clock: UnixClock) -> None:
     keep(timeline, Work().asked(ASKED).edited(f"{HOME}/sweeper.py"))
 
     soon = timeline.vectors.embed(hears("broom"))
@@ -194,7 +187,7 @@ def test_the_last_prompt_waits_until_nothing_more_can_come_of_it(timeline: Timel
     assert timeline.vectors.embed(hears("broom")) == 1
 
 
-def test_prompts_of_an_earlier_schema_are_found_with_the_next_commit(tmp_path: Path, clock: Clock) -> None:
+def test_prompts_of_an_earlier_schema_are_found_with_the_next_commit(tmp_path: Path, clock: UnixClock) -> None:
     path, earlier = tmp_path / "now.sqlite", tmp_path / "earlier.sqlite"
     with closing(Timeline(path, clock=clock)) as timeline:
         keep(timeline, swept().asked("Thanks"))

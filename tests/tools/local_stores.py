@@ -20,14 +20,6 @@ from tests.fakes.hashing_embedder import HashingEmbedder
 START = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 def _now() -> datetime:
     return datetime.now(UTC)
 

@@ -31,7 +31,8 @@ from kite_memory.tools.store import (
     State,
     Todo,
 )
-from tests.tools.local_stores import START, Clock, local_store
+from tests.fakes.clock import Clock
+from tests.tools.local_stores import START, local_store
 
 ORCHARD = MemoryPlace(scope=Scope.PROJECT, project="orchard")
 SHARED = MemoryPlace(scope=Scope.SHARED)
@@ -58,7 +59,7 @@ with local_store(Path(sys.argv[1])) as store:
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(START)
 
 
 @pytest.fixture
@@ -269,7 +270,7 @@ def test_states_come_back_as_they_were_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_what_its_owner_wrote_below_a_value_outlives_its_expiry(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(START)
     with local_store(tmp_path, clock=clock) as store:
         store.write_memory(OWNER, "port", {"http": 80}, ORCHARD, expires=START + timedelta(hours=1))
         (note,) = (tmp_path / "vault").rglob("*port*.md")

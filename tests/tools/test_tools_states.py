@@ -12,8 +12,9 @@ from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import Json, ToolDispatcher
 from kite_memory.tools.local_state import joined, tools
 from kite_memory.tools.store import OWNER, Asker, Grant, NotAllowed, State, Todo
+from tests.fakes.clock import Clock
 from tests.fakes.memory_store import MemoryStore
-from tests.tools.local_stores import START, Clock
+from tests.tools.local_stores import START
 
 HERE = Asker(grant=OWNER, project="orchard", session="s1", ai="claude-code")
 Ask = Callable[..., Json]
@@ -35,7 +36,7 @@ def state(
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(START)
 
 
 def asking(clock: Clock, *shown: State) -> Ask:

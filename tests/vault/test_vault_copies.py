@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.app.vault_pages import VaultPages
+from kite_memory.model.note import NoteStatus
 from kite_memory.vault.listing import COPY_REASON as REASON
 from kite_memory.vault.vault import Vault
 from tests.vault.building import decision, later, write
@@ -158,3 +159,65 @@ def test_of_a_note_that_is_gone_its_copy_is_the_note(vault: Vault) -> None:
 
     assert compared.deleted == ()
     assert copy.relative_to(vault.root).as_posix() in paths(vault)
+
+
+def copied_beside(vault: Vault, file: Path, text: str = "") -> Path:
+    """A copy with the same id, under a name that no sync tool gives."""
+    copy = file.with_name("another name.md")
+    copy.write_text(file.read_text() + text)
+    vault.scanner.compare()
+    return copy
+
+
+def test_a_note_is_muted_with_its_copies_and_back(vault: Vault) -> None:
+    file = noted(vault, "ours")
+    copy = copied_beside(vault, file)
+    path, beside = (each.relative_to(vault.root).as_posix() for each in (file, copy))
+
+    vault.edits.mute(path)
+    muted = [vault.notes.get(each).status for each in (path, beside)]
+    vault.edits.mute(path, undo=True)
+
+    assert muted == [NoteStatus.MUTED, NoteStatus.MUTED]
+    assert [vault.notes.get(each).status for each in (path, beside)] == [NoteStatus.ACCEPTED, NoteStatus.ACCEPTED]
+
+
+def test_a_note_is_forgotten_with_its_copies_but_not_with_what_says_something_else(vault: Vault) -> None:
+    file = noted(vault, "ours")
+    copy = copied_beside(vault, file)
+    other = file.with_name("other.md")
+    other.write_text(file.read_text() + "\nPlums do not.\n")
+    vault.scanner.compare()
+
+    gone = vault.edits.forget(file.relative_to(vault.root).as_posix())
+
+    assert gone.copies == (copy.relative_to(vault.root).as_posix(),)
+    assert [each.exists() for each in (file, copy, other)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("called", "own"),
+    [
+        ("{path}", True),
+        ("./{path}", True),
+        ("{stem}", True),
+        ("{id}", True),
+        ("{id:.12}", True),
+        ("{id[19]}{id[20]}{id[21]}{id[22]}{id[23]}{id[24]}{id[25]}", True),
+        ("pears must always stand on QUINCE stock", True),
+        ("Pears", False),
+        ("P", False),
+        ("pears on quince", False),
+        ("{id:.3}", False),
+    ],
+)
+def test_a_name_is_a_note_s_own_or_only_a_part_of_it(vault: Vault, called: str, own: bool) -> None:
+    file = noted(vault, "ours")
+    path = file.relative_to(vault.root).as_posix()
+    known = vault.known.at([path])[0]
+    vault.notes.find(path)
+    for each in list(vault.notes.entries()):  # so that every beginning of the id is of this note alone
+        if each.path != path:
+            vault.edits.forget(each.path)
+
+    assert vault.notes.is_own_name(called.format(path=path, stem=file.stem, id=known.id)) is own

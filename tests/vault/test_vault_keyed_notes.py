@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,20 +14,13 @@ from kite_memory.vault.drafting import Memo
 from kite_memory.vault.keyed_notes import KeyConflict, KeyedNote
 from kite_memory.vault.ledger import KeyPlace, Ledger
 from kite_memory.vault.ledger.database import VERSION
+from tests.fakes.clock import Clock
 from tests.vault.building import START, TEMPLATE
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(START)
 
 
 @pytest.fixture
@@ -291,8 +284,8 @@ def test_keys_are_listed_in_order_by_their_beginning(vault: Vault) -> None:
     for key in ("b.two", "a.one", "b.one", "c"):
         keep(vault, key, KeyPlace(key=key, scope=Scope.GLOBAL))
 
-    assert [one.key for one in vault.keys.listed("b.")] == ["b.one", "b.two"]
-    assert [one.key for one in vault.keys.listed()] == ["a.one", "b.one", "b.two", "c"]
+    assert [one.place.key for one in vault.keys.listed("b.")] == ["b.one", "b.two"]
+    assert [one.place.key for one in vault.keys.listed()] == ["a.one", "b.one", "b.two", "c"]
 
 
 def test_the_same_words_remembered_do_not_touch_a_key(vault: Vault) -> None:

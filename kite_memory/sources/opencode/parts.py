@@ -163,6 +163,7 @@ class _MessageReader:
         self._builder = builder
         self._helper = conversation.helper
         self._provider = conversation.session.provider
+        self._session = conversation.session.id
         self._message = message
         self._info = message.info
         times = message.info.get("time")
@@ -207,7 +208,8 @@ class _MessageReader:
     def _name(self, index: int, content: Mapping[str, Any]) -> str:
         """Return an id derived from what a fork copies, since a fork gives new names to messages and parts.
 
-        Of a text only the beginning is used, which stays the same when the text grows.
+        Of a text only the beginning is used, which stays the same when the text grows. A helper's prompt, which no fork copies,
+        has its session's id besides: an agent prompts several helpers at once, in words that begin alike.
         """
         created = self._times.get("created")
         if not isinstance(created, int | float | str):
@@ -216,6 +218,7 @@ class _MessageReader:
         words = identity.strip()[:80] if isinstance(identity, str) else ""
         role, kind = scalar(self._info.get("role")), scalar(content.get("type"))
         name = f"{self._provider}\n{created}\n{role}\n{index}\n{kind}\n{words}"
+        name = f"{name}\n{self._session}" if self._helper and role == "user" else name
         return digest(name.encode("utf-8", "replace"))
 
     def _user(self, content: Mapping[str, Any]) -> None:

@@ -357,17 +357,10 @@ class KeyPlace:
 class Keyed:
     """A file with a key, as of the last comparison. ``expires`` is ISO 8601, or empty."""
 
-    key: str
-    scope: str
-    project: str
-    session: str
+    place: KeyPlace
     tags: tuple[str, ...]
     expires: str
     known: KnownFile
-
-    @property
-    def place(self) -> KeyPlace:
-        return KeyPlace(key=self.key, scope=Scope(self.scope), project=self.project, session=self.session)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

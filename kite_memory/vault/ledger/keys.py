@@ -141,18 +141,7 @@ class KeyRows:
             f" FROM {source} WHERE {where} AND status <> 'rejected' AND twin = 0 ORDER BY {order} LIMIT ?",
             *(*values, limit),
         )
-        return [
-            Keyed(
-                key=key,
-                scope=scope,
-                project=project,
-                session=session,
-                tags=tuple(json.loads(tags)),
-                expires=expires,
-                known=known(file),
-            )
-            for key, scope, project, session, tags, expires, *file in rows
-        ]
+        return [Keyed(place=_place(*row[:4]), tags=tuple(json.loads(row[4])), expires=row[5], known=known(row[6:])) for row in rows]
 
     def count(self, now: datetime) -> int:
         """Return the number of keys that have not expired."""
@@ -196,9 +185,13 @@ class KeyRows:
             name,
         )
         name = name.removeprefix("path:")
-        for key, scope, project, session in rows:
-            self.begin_anew(name, KeyPlace(key=key, scope=Scope(scope), project=project, session=session))
+        for row in rows:
+            self.begin_anew(name, _place(*row))
         self._database.run("DELETE FROM versions WHERE id = ?", name)
+
+
+def _place(key: str, scope: str, project: str, session: str) -> KeyPlace:
+    return KeyPlace(key=key, scope=Scope(scope), project=project, session=session)
 
 
 class Tombstones:
