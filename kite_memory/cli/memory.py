@@ -255,9 +255,9 @@ def show(
     try:
         shown = perform("show", note=note[0], history=history)
     except KiteError:
-        if history or (theirs := _of_the_team(note[0], 0)) is None:
+        if history or (of_team := _of_the_team(note[0], 0)) is None:
             raise
-        shown = theirs | {"became": []}
+        shown = of_team | {"became": []}
     if as_json:
         print_json(shown)
     elif history:

@@ -347,7 +347,8 @@ def journal(home: Home, zone: tzinfo) -> None:
 def test_the_days_of_the_journal_are_made_by_each_machine_and_neither_copied_nor_doubled(tmp_path: Path) -> None:
     with homes(tmp_path, "laptop", "desk") as (laptop, desk):
         east, west = timezone(timedelta(hours=13)), timezone(timedelta(hours=-11))
-        laptop.remember("The pump is serviced in May."), desk.remember("The loft is swept in June.")
+        laptop.remember("The pump is serviced in May.")
+        desk.remember("The loft is swept in June.")
         journal(laptop, east)
         journal(desk, west)
         settle(laptop, desk)
