@@ -110,9 +110,9 @@ def _print_exchange(report: dict[str, Any], *, dry_run: bool) -> None:
         print_data(f"both kept   {path}")
     for path in report["trashed"]:
         print_data(f"in .trash   {path}  (changed here, deleted there)")
-    for each in report["held_back"]:
+    for each in report["secrets"]:
         print_data(f"stays here  {each['path']}  (line {each['line']} seems to hold a secret: {each['kind']})")
-    if report["held_back"]:
+    if report["secrets"]:
         print_message("take the secret out of the note, or exchange through a new folder, made with --encrypt")
     for problem in report["problems"]:
         print_message(f"note: {problem}")

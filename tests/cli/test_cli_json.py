@@ -210,7 +210,8 @@ SYNC = {
     "went": _EXCHANGED,
     "copies": [str],
     "trashed": [str],
-    "held_back": [{"path": str, "line": int, "kind": str}],
+    "held_back": [str],
+    "secrets": [{"path": str, "line": int, "kind": str}],
     "problems": [str],
 }
 

@@ -233,7 +233,8 @@ def test_a_note_with_a_secret_stays_where_it_is(tmp_path: Path) -> None:
         tried, report = laptop.sync(dry_run=True), laptop.sync()
         desk.sync()
 
-        assert tried["held_back"] == report["held_back"] == [{"path": "keys.md", "line": 3, "kind": "github-token"}]
+        assert tried["held_back"] == report["held_back"] == ["keys.md"]
+        assert tried["secrets"] == report["secrets"] == [{"path": "keys.md", "line": 3, "kind": "github-token"}]
         assert tried["went"]["notes"] == report["went"]["notes"] == 0
         assert "keys.md" not in desk.files()
 
