@@ -237,6 +237,7 @@ class Syncing:
                 notes.notice()
             self._take_back(under_way)
             self._write(under_way, notes)
+        self._write_events(under_way)  # of a whole timeline this takes minutes, in which notes can be written
         touched = changes.written | changes.touched
         if touched:
             self._index_notes(touched)
@@ -394,7 +395,6 @@ class Syncing:
             self._send(under_way, batch)
         self._write_forgotten(under_way)
         self._write_uptake(under_way)
-        self._write_events(under_way)
 
     def _send(self, under_way: _Round, rows: list[Row], settings: Mapping[str, str] | None = None) -> None:
         state = under_way.state
@@ -505,7 +505,8 @@ class Syncing:
             "went": {name: getattr(under_way.went, name) for name in names},
             "copies": changes.copies,
             "trashed": changes.trashed,
-            "held_back": [asdict(each) for each in under_way.held_back],
+            "held_back": [each.path for each in under_way.held_back],
+            "secrets": [asdict(each) for each in under_way.held_back],
             "problems": under_way.problems,
         }
 
