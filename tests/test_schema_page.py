@@ -17,7 +17,24 @@ ABOUT_CODE = [
     *sorted(page for page in PAGE.parent.glob("*.md") if page != PAGE),
 ]
 _QUOTED = re.compile(r"`([\w./]+\.\w+)`")
-_FILES = {"sqlite", "json", "md", "txt", "toml", "log", "lock", "sock", "patience", "prefix", "token", "key", "rs", "ts", "swift"}
+_FILES = {
+    "sqlite",
+    "names",
+    "json",
+    "md",
+    "txt",
+    "toml",
+    "log",
+    "lock",
+    "sock",
+    "patience",
+    "prefix",
+    "token",
+    "key",
+    "rs",
+    "ts",
+    "swift",
+}
 
 
 def test_the_schema_page_is_what_the_code_makes() -> None:

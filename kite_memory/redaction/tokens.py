@@ -474,6 +474,13 @@ _DOOR = lazy_regex(rb"[A-Z][0-9]{4,6}|[A-Z][0-9]{3,5}[A-Z]|[0-9]{1,3}[A-Z][0-9]{
 _SPELLED_OUT = lazy_regex(rb"(?:[A-Z][a-z]{1,12}+){3,8}+[!?.$0-9]{1,6}")
 
 
+def _form_of_two(word: bytes) -> str:
+    """Return the form of two words with a dot between them."""
+    first, last = word.lower().split(b".")
+    rare = len(first) >= 5 and first not in COMMON and not ordinary(first)
+    return "" if not rare else "file" if word.islower() or last in COMMON else "pair"
+
+
 @lru_cache(maxsize=1 << 14)
 def form_of(word: bytes, language: str = "") -> str:
     """Return what kind of text the word is; empty if it is a word, a name or a number of some other kind."""
@@ -504,9 +511,7 @@ def form_of(word: bytes, language: str = "") -> str:
     if _SIGNED.fullmatch(word) and (capitals(word) or digits(word)) and letters(word) >= 3 and not _PORT_OR_FIELD.fullmatch(word):
         return "signed"
     if _TWO_WORDS.fullmatch(word):
-        first, last = word.lower().split(b".")
-        rare = len(first) >= 5 and first not in COMMON and not ordinary(first)
-        return "" if not rare else "file" if word.islower() or last in COMMON else "pair"
+        return _form_of_two(word)
     if _NUMBER_PLATE.fullmatch(word) and digits(word) >= 2 and letters(word) >= 3:
         return "serial"
     if _OF_CODE.fullmatch(word) or _SHORTCUT.fullmatch(word):
@@ -533,9 +538,7 @@ def form_of(word: bytes, language: str = "") -> str:
         return "hex" if digits(word) >= 3 and letters(word) >= 3 else ""
     if _NUMBERED.fullmatch(word) and not ordinary(word.lstrip(b"0123456789")):
         return "numbered"
-    if _SERIAL.fullmatch(word) or b"," in word or b":" in word:
-        return ""
-    if _HOST.fullmatch(word):
+    if _SERIAL.fullmatch(word) or b"," in word or b":" in word or _HOST.fullmatch(word):
         return ""
     if _DOTTED.fullmatch(word):
         return "dotted" if not COMMON.issuperset(word.lower().split(b".")) else ""

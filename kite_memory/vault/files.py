@@ -51,7 +51,7 @@ class Stamp:
 
 
 def stamp_of(found: os.stat_result) -> Stamp:
-    """Return a file's stamp. A time before 1970 or after April 2262, which no clock tells, becomes the nearest of these."""
+    """Return a file's stamp. A time before 1970 or after April 2262, becomes the nearest of these."""
     return Stamp(size=found.st_size, mtime_ns=min(max(found.st_mtime_ns, 0), _LATEST_NS))
 
 

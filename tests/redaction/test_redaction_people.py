@@ -16,7 +16,8 @@ from tests.redaction.people import Case, cases
 CASES = list(cases())
 TECHNOLOGIES = Path(redaction.__file__).with_name("technologies.txt").read_text(encoding="utf-8")
 SECRETS = [case for case in CASES if case.secrets]
-NEWEST = [case for case in SECRETS if case.group.startswith(("fitted: a fifth", "fitted: a sixth", "fitted: a seventh"))]
+_NEWEST = ("fitted: a fifth", "fitted: a sixth", "fitted: a seventh", "fitted: an eighth", "fitted: a ninth")
+NEWEST = [case for case in SECRETS if case.group.startswith(_NEWEST)]
 """Lists with more people who write carelessly, and more disguises: much is not found yet."""
 
 
@@ -29,7 +30,7 @@ def test_most_secrets_of_people_are_taken_out() -> None:
 
     assert len(SECRETS) >= 300
     assert found([case for case in SECRETS if case not in NEWEST]) >= 0.95, missed
-    assert found(NEWEST) >= 0.86, missed
+    assert found(NEWEST) >= 0.9, missed
     assert found([case for case in SECRETS if not case.tuned]) >= 0.93, missed
     assert found([case for case in SECRETS if case.group.startswith("later")]) >= 0.95, missed
     assert found([case for case in SECRETS if case.group.startswith("seen")]) >= 0.97, missed
