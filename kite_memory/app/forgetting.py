@@ -222,8 +222,8 @@ class NoteForgetting:
                 cited = self._forgetting.ground(self._timeline.events.citation(note))
                 if not cited and any(known.id == note for known in self._timeline.sessions.named(note, limit=1)):
                     note, session = "", note
-            guessed = bool(note) and not cited and ids is None and not self._vault.notes.is_own_name(note)
             named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
+            guessed = bool(note) and not cited and ids is None and not self._vault.notes.is_own_name(note)
             chosen = named if ids is None else [self._note_view.found(each) for each in ids]
             grounds = cited or self._forgetting.grounds(chosen)
             listed = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]

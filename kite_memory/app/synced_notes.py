@@ -1,6 +1,7 @@
 """The vault's notes, exchanged with a person's other machines: local changes are noticed, those of others are carried out."""
 
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,6 +22,7 @@ from kite_memory.sync.rows import (
     renamed,
 )
 from kite_memory.sync.state import HeldNote, SyncState
+from kite_memory.text import lazy_regex
 from kite_memory.vault import Vault
 from kite_memory.vault.consolidation import is_day
 from kite_memory.vault.made_pages import Grave, NewFile, SharedFile, content_digest
@@ -37,6 +39,15 @@ class AppliedVersions:
     trashed: list[str] = field(default_factory=list)
     touched: set[str] = field(default_factory=set)
     left: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack:
+    """A note that seems to hold a secret: in which line the first is, and of which kind."""
+
+    path: str
+    line: int
+    kind: str
 
 
 class SyncedNotes:
@@ -232,15 +243,16 @@ class SyncedNotes:
         with self._state.changing():
             self._notice_file(file, PATH_KEY + _composed(kept), None)
 
-    def unsent(self) -> tuple[int, int]:
-        """Return how many notes, and how many that are gone, the others do not know yet. Records nothing."""
+    def unsent(self, *, encrypted: bool, held_back: list[HeldBack], problems: list[str]) -> tuple[int, int]:
+        """Return how many notes, and how many that are gone, `rows` would yield. Records nothing."""
         with self._state.trying():
             self.notice()
-            waiting = self._state.to_send()
-        gone = sum(bool(each.version.gone) for each in waiting)
-        return len(waiting) - gone, gone
+            counts = Counter(
+                bool(row.version.gone) for row in self.rows(encrypted=encrypted, held_back=held_back, problems=problems)
+            )
+        return counts[False], counts[True]
 
-    def rows(self, *, encrypted: bool, held_back: list[str], problems: list[str]) -> Iterator[NoteRow]:
+    def rows(self, *, encrypted: bool, held_back: list[HeldBack], problems: list[str]) -> Iterator[NoteRow]:
         """Yield what the others do not know yet, what is gone first.
 
         A note in which there seems to be a secret stays here, unless everything is encrypted; so does one whose name not every
@@ -260,8 +272,8 @@ class SyncedNotes:
             text = self._files.text(held.here)
             if text is None or content_digest(text) != held.version.digest:
                 continue  # changed meanwhile: the next time
-            if not encrypted and redact(text) != text:
-                held_back.append(held.here)
+            if not encrypted and (redacted := redact(text)) != text:
+                held_back.append(_held_back(held.here, text, redacted))
                 continue
             yield NoteRow(version=held.version, text=text)
 
@@ -273,6 +285,16 @@ _PUT_AT_ONCE = 500
 def _unknown(key: str, path: str, at: float) -> NoteVersion:
     """Return what there was before the first version."""
     return NoteVersion(key=key, path=path, path_at=at, digest="", clock={}, at=0.0, by="")
+
+
+def _held_back(path: str, text: str, redacted: str) -> HeldBack:
+    pairs = enumerate(zip(text.split("\n"), redacted.split("\n"), strict=False), 1)
+    line, changed = next(((number, now) for number, (was, now) in pairs if was != now), (1, ""))
+    mark = _MARK.search(changed)
+    return HeldBack(path=path, line=line, kind=mark[1] if mark else "invisible characters")
+
+
+_MARK = lazy_regex(r"\[redacted:([^\]\n]{1,60})\]")
 
 
 def _id(version: NoteVersion) -> str:

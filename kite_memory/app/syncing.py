@@ -3,14 +3,14 @@
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
-from kite_memory.app.synced_notes import AppliedVersions, SyncedNotes
+from kite_memory.app.synced_notes import AppliedVersions, HeldBack, SyncedNotes
 from kite_memory.distill.condense import Span
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, UsageError
@@ -68,7 +68,7 @@ class _Round:
     came: _Counts = field(default_factory=_Counts)
     went: _Counts = field(default_factory=_Counts)
     changes: AppliedVersions = field(default_factory=AppliedVersions)
-    held_back: list[str] = field(default_factory=list)
+    held_back: list[HeldBack] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     erased: bool = False
 
@@ -237,6 +237,7 @@ class Syncing:
                 notes.notice()
             self._take_back(under_way)
             self._write(under_way, notes)
+        self._write_events(under_way)  # of a whole timeline this takes minutes, in which notes can be written
         touched = changes.written | changes.touched
         if touched:
             self._index_notes(touched)
@@ -394,7 +395,6 @@ class Syncing:
             self._send(under_way, batch)
         self._write_forgotten(under_way)
         self._write_uptake(under_way)
-        self._write_events(under_way)
 
     def _send(self, under_way: _Round, rows: list[Row], settings: Mapping[str, str] | None = None) -> None:
         state = under_way.state
@@ -472,7 +472,9 @@ class Syncing:
                     break
         with self._vault.lock, self._vault.undisturbed():
             self._vault.scanner.must_be_whole()
-            under_way.went.notes, under_way.went.gone = SyncedNotes(vault=self._vault, state=state, clock=self._clock).unsent()
+            under_way.went.notes, under_way.went.gone = SyncedNotes(vault=self._vault, state=state, clock=self._clock).unsent(
+                encrypted=bool(under_way.key.identity), held_back=under_way.held_back, problems=under_way.problems
+            )
         return self._answer(under_way, target, made=False)
 
     def _count(self, rows: list[Row], counts: _Counts) -> None:
@@ -503,7 +505,8 @@ class Syncing:
             "went": {name: getattr(under_way.went, name) for name in names},
             "copies": changes.copies,
             "trashed": changes.trashed,
-            "held_back": under_way.held_back,
+            "held_back": [each.path for each in under_way.held_back],
+            "secrets": [asdict(each) for each in under_way.held_back],
             "problems": under_way.problems,
         }
 

@@ -441,7 +441,7 @@ def forget(
 def _print_forgotten(forgotten: dict[str, Any]) -> None:
     for each in forgotten["notes"]:
         print_data(each["trash"])
-    match forgotten["notes"]:
+    match forgotten["notes"] if not any(line["blank"] for line in forgotten["evidence"]) else []:
         case [only]:
             print_message(f"forgotten: {only['title']}; moved back to {only['path']}, the file is a note again")
         case [_, *_] as notes:

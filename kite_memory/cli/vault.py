@@ -44,6 +44,8 @@ def sync(
     independently, both versions are kept. What you forget on one machine is forgotten on all. A file that was not signed with
     your key is not read.
 
+    Without --encrypt, a note that seems to hold a secret stays here. The line is named, so that you can take the secret out.
+
     Example: kmem sync --status
     """
     settings = configuration.load()
@@ -108,8 +110,10 @@ def _print_exchange(report: dict[str, Any], *, dry_run: bool) -> None:
         print_data(f"both kept   {path}")
     for path in report["trashed"]:
         print_data(f"in .trash   {path}  (changed here, deleted there)")
-    for path in report["held_back"]:
-        print_data(f"stays here  {path}  (it seems to hold a secret, and nothing is encrypted)")
+    for each in report["secrets"]:
+        print_data(f"stays here  {each['path']}  (line {each['line']} seems to hold a secret: {each['kind']})")
+    if report["secrets"]:
+        print_message("take the secret out of the note, or exchange through a new folder, made with --encrypt")
     for problem in report["problems"]:
         print_message(f"note: {problem}")
     came, went = _summary(report["came"]), _summary(report["went"])

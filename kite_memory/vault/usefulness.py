@@ -52,14 +52,16 @@ def has_faded(note: Note, use: NoteUse, now: datetime) -> bool:
     if note.status is not NoteStatus.ACCEPTED or note.kind in _LASTING or note.key or not note.id or note.conflicts or note.review:
         return False
     if is_passing(note):
-        return now - _latest(note, use.used, use.said) >= PASSING
+        return now - _latest(note, now, use.used, use.said) >= PASSING
     if note.origin == "user" and note.kind is not NoteKind.QUESTION:
         return False
-    return now - _latest(note, use.shown, use.used, use.said) >= UNSHOWN
+    return now - _latest(note, now, use.shown, use.used, use.said) >= UNSHOWN
 
 
-def _latest(note: Note, *times: datetime | None) -> datetime:
-    return max((note.created, *(at for at in times if at is not None)))
+def _latest(note: Note, now: datetime, *times: datetime | None) -> datetime:
+    """Return the last of these times, when the note was said and when its file was written, which may be long after it was said."""
+    written = note.updated if note.updated <= now else None
+    return max((note.created, *(at for at in (written, *times) if at is not None)))
 
 
 JUNK = -1.2

@@ -211,6 +211,7 @@ SYNC = {
     "copies": [str],
     "trashed": [str],
     "held_back": [str],
+    "secrets": [{"path": str, "line": int, "kind": str}],
     "problems": [str],
 }
 

@@ -1,5 +1,6 @@
 """Conversations, forgetting and counts on several machines."""
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -12,7 +13,7 @@ from kite_memory.recall.uptake import Tally
 from kite_memory.sync.rows import written
 from kite_memory.sync.segments import SharedFolder, SyncKey, unpack
 from kite_memory.sync.state import SyncState
-from tests.sync.homes import Home, homes, said, session_of, settle
+from tests.sync.homes import Clock, Home, homes, open_home, said, session_of, settle
 
 LAPTOP, DESK = session_of("1"), session_of("2")
 WORDS = "the gate code is plum tart"
@@ -65,6 +66,25 @@ def test_an_event_that_an_agent_rewrites_is_rewritten_there(tmp_path: Path) -> N
         settle(laptop, desk)
 
         assert desk.texts(LAPTOP) == ["why pears?"]
+
+
+def test_a_note_can_be_written_while_the_events_are_sent(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    free: list[bool] = []
+
+    def look(doing: str) -> None:
+        if doing == "send":
+            with ThreadPoolExecutor(1) as another:
+                free.append(another.submit(laptop.services.vault.lock.acquire, blocking=False).result())
+                if free[-1]:
+                    another.submit(laptop.services.vault.lock.release).result()
+
+    with open_home(tmp_path / "laptop", tmp_path / "shared", Clock(), look) as laptop:
+        laptop.remember("Frost covers come off in May.")
+        laptop.read(said(0, "why pears?", LAPTOP), session=LAPTOP)
+        laptop.sync()
+
+    assert free == [False, True]
 
 
 def test_nothing_new_writes_nothing(tmp_path: Path) -> None:

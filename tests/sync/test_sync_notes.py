@@ -227,12 +227,15 @@ def test_three_machines_come_to_the_same(tmp_path: Path) -> None:
 def test_a_note_with_a_secret_stays_where_it_is(tmp_path: Path) -> None:
     with homes(tmp_path, "laptop", "desk") as (laptop, desk):
         secret = "ghp_" + "a8Kd03jfQz7LmW2xR5tYv9Bn4Hc6Ps1EgUo0"
+        settle(laptop, desk)
         (laptop.vault / "keys.md").write_text(f"# Keys\n\nThe token is {secret}\n")
 
-        report = laptop.sync()
+        tried, report = laptop.sync(dry_run=True), laptop.sync()
         desk.sync()
 
-        assert report["held_back"] == ["keys.md"]
+        assert tried["held_back"] == report["held_back"] == ["keys.md"]
+        assert tried["secrets"] == report["secrets"] == [{"path": "keys.md", "line": 3, "kind": "github-token"}]
+        assert tried["went"]["notes"] == report["went"]["notes"] == 0
         assert "keys.md" not in desk.files()
 
 

@@ -35,6 +35,15 @@ def test_notes_fade_by_kind(title: str, changes: dict[str, Any], days: int, fade
     assert has_faded(made, NoteUse(), START + timedelta(days=days)) is faded
 
 
+def test_a_note_of_an_old_session_does_not_fade_before_its_file_is_that_old() -> None:
+    written = START + timedelta(days=400)
+    bug, lasting = (replace(note(title), origin="assistant", updated=written) for title in (BUG, LASTING))
+
+    assert [has_faded(each, NoteUse(), written + timedelta(minutes=1)) for each in (bug, lasting)] == [False, False]
+    assert [has_faded(bug, NoteUse(), written + timedelta(days=days)) for days in (41, 43)] == [False, True]
+    assert [has_faded(lasting, NoteUse(), written + timedelta(days=days)) for days in (89, 91)] == [False, True]
+
+
 def test_what_is_of_use_or_said_again_stays_and_being_shown_keeps_what_is_not_passing() -> None:
     now = START + UNSHOWN + PASSING
     lately = now - timedelta(days=3)
