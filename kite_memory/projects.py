@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 from kite_memory.system.git import Git, GitFailed
-from kite_memory.system.private_files import is_file
+from kite_memory.system.private_files import is_file, stamp_of
 from kite_memory.text import lazy_regex
 
 _LONGEST_NAME = 64
@@ -172,7 +172,8 @@ def _first_head_line(file: Path) -> str:
 def repository_of(cwd: str) -> Path | None:
     """Return the folder in which git itself would find the repository."""
     here = Path(cwd)
-    return next((folder for folder in (here, *list(here.parents)[:_DEEPEST]) if (folder / ".git").exists()), None)
+    folders = (here, *list(here.parents)[:_DEEPEST])
+    return next((folder for folder in folders if os.path.exists(folder / ".git")), None)  # noqa: PTH110 - raises nothing
 
 
 def merged(cwd: str, branch: str, environment: Mapping[str, str], *, seconds: float = 5.0) -> bool | None:
@@ -272,7 +273,6 @@ def _known(kept: Path, folder: Path) -> Repository | None:
 def stamp(head: Path) -> tuple[int, int]:
     """Return size and time that change with new commits: of the logs of all heads, else of the branches. May raise `OSError`."""
     kept = head.parent
-    status = head.stat()
     places = [kept / "logs" / "HEAD", kept / "packed-refs", kept / "refs" / "heads"]
     if branch := _first_line(head).removeprefix("ref:").strip():
         places.append(kept / branch)
@@ -280,15 +280,7 @@ def stamp(head: Path) -> tuple[int, int]:
     if worktrees.is_dir():
         with os.scandir(worktrees) as entries:
             places += [Path(entry.path, "logs", "HEAD") for entry in sorted(entries, key=lambda entry: entry.name)[:_WORKTREES]]
-    size, mtime_ns = status.st_size, status.st_mtime_ns
-    for place in places:
-        try:
-            status = place.stat()
-        except OSError:
-            continue
-        size += status.st_size
-        mtime_ns = max(mtime_ns, status.st_mtime_ns)
-    return size, mtime_ns
+    return stamp_of(head, *places)
 
 
 def _first_line(path: Path) -> str:

@@ -35,7 +35,6 @@ from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.multilingual_embedder import MultilingualEmbedder
-from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
 from kite_memory.recall.select import Prompt, Situation
@@ -128,10 +127,10 @@ def searched(cases: Sequence[dict[str, Any]], asked: frozenset[str], embedder: E
                 )
                 elapsed.append(time.perf_counter() - begun)
                 served[case["language"]].append(
-                    wanted in (*(name(hit.note) for hit in answer.hits), *(pointer.id for pointer in answer.pointers))
+                    wanted in (*(hit.note.name for hit in answer.hits), *(pointer.id for pointer in answer.pointers))
                 )
                 found = recall.search(Query(text=query["text"], project="tongues", limit=2))
-                hits[case["language"]].append(wanted in [name(hit.note) for hit in found])
+                hits[case["language"]].append(wanted in [hit.note.name for hit in found])
                 if show and not hits[case["language"]][-1]:
                     print(f"    {wanted}: {query['text']} -> {[hit.note.title for hit in found]}")
         recall.close()

@@ -30,12 +30,11 @@ from typing import Any
 
 from bench.extraction.extract_gold import whole_look
 from bench.recall.recall_gold import labelled
-from kite_memory.app.backlog import Backlog
 from kite_memory.config import Config, ExtractorConfig
 from kite_memory.distill import extractor
 from kite_memory.distill.condense import PAID, ChunkPolicy, Condensed, condense, finished, worth_asking
 from kite_memory.distill.extractor import Answer
-from kite_memory.distill.model_extractor import admitted, stretches_of
+from kite_memory.distill.model_extractor import Backlog, admitted, stretches_of
 from kite_memory.distill.prose import stems
 from kite_memory.model.event import Event, EventType, Role, Session, Where
 from kite_memory.model.note import Chunk

@@ -31,9 +31,9 @@ from tests.redaction.people import Case, cases
 from tests.redaction.test_redaction_assigned import NO_PASSWORDS
 from tests.redaction.test_redaction_innocents import INNOCENTS
 
-ALARMS = 0.12
+ALARMS = 0.15
 """Most words that go of a megabyte of clean text."""
-PENALTY = 1.0
+PENALTY = 0.5
 ROUNDS = 400
 FEWEST = 3
 """A property of fewer words gets no weight."""

@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from kite_memory.app.agreement import said_about
+from kite_memory.app.note_indexer import said_about
 from kite_memory.app.searching import TimelineConversations
 from kite_memory.model.event import (
     Cursor,
@@ -46,7 +46,6 @@ from kite_memory.model.note import Entry, Note, NoteKind
 from kite_memory.recall.gate import Dial
 from kite_memory.recall.index import Index
 from kite_memory.recall.local_embedder import LocalEmbedder
-from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import likely_tokens
 from kite_memory.recall.search import Query
@@ -348,7 +347,7 @@ class Replay:
         self._tell(
             {
                 "session": number,
-                "brief": [name(hit.note) for hit in injection.hits],
+                "brief": [hit.note.name for hit in injection.hits],
                 "tokens": likely_tokens(injection.block),
                 "printed": injection.block,
             }
@@ -390,13 +389,13 @@ class Replay:
             if injection.question is not None and verdict is not None:
                 shown += recall.judged(injection.question, judged(injection.question, verdict)).hits
             if verdict is not None:
-                self.judged.add(relevant[event], {name(hit.note) for hit in shown})
+                self.judged.add(relevant[event], {hit.note.name for hit in shown})
             self._tell(
                 {
                     "session": number,
                     "event": event,
-                    "notes": [name(hit.note) for hit in shown],
-                    "ranked": [name(hit.note) for hit in weighed.candidates],
+                    "notes": [hit.note.name for hit in shown],
+                    "ranked": [hit.note.name for hit in weighed.candidates],
                     "listed": [pointer.id for pointer in injection.pointers if pointer.is_note],
                     "listed_events": listed_events(injection),
                     "tokens": likely_tokens(injection.block),
@@ -418,18 +417,18 @@ class Replay:
     def _queries(self, recall: Recall) -> None:
         for row in self.project.rows("queries.jsonl"):
             found = recall.search(Query(text=row["query"], project=self.project.name))
-            self._tell({"query": row["query"], "ranked": [name(hit.note) for hit in found]})
+            self._tell({"query": row["query"], "ranked": [hit.note.name for hit in found]})
         for count, row in enumerate(self.project.rows("unrelated.jsonl")):
             prompt = Prompt(text=row["prompt"], session=f"unrelated-{count}", project=self.project.name)
             self._show(prompt.session, "", recall.weigh(prompt))
             injection = recall.answer(prompt)
-            self._tell({"unrelated": row["prompt"], "notes": [name(hit.note) for hit in injection.hits]})
+            self._tell({"unrelated": row["prompt"], "notes": [hit.note.name for hit in injection.hits]})
 
     def _show(self, session: str, event: str, weighed: Weighed) -> None:
         """The gate's figures, for fitting it."""
         if self.figures is not None:
             for hit, row in zip(weighed.candidates, weighed.figures, strict=True):
-                key = {"project": self.project.name, "session": session, "event": event, "note": name(hit.note)}
+                key = {"project": self.project.name, "session": session, "event": event, "note": hit.note.name}
                 self.figures.write(json.dumps({**key, "figures": row}) + "\n")
 
 
@@ -442,7 +441,7 @@ def listed_events(injection: Injection) -> list[str]:
 
 
 def judged(question: Question, verdict: Json) -> Judged:
-    there = {name(hit.note) for hit in question.candidates}
+    there = {hit.note.name for hit in question.candidates}
     given = [each for each in verdict["notes"] if each["id"] in there]
     verdicts = tuple(Verdict(note=each["id"], probability=each["p"] / 100) for each in given)
     return Judged(verdicts=verdicts, anything=verdict["any"] / 100)

@@ -22,7 +22,6 @@ from kite_memory.model.hit import Injection
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall.index import Index
 from kite_memory.recall.local_embedder import LocalEmbedder
-from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import likely_tokens
 from kite_memory.recall.select import Prompt, Situation
@@ -85,7 +84,7 @@ def measure(cases: dict[str, Any], *, show: bool) -> None:
             others = [each for each in notes.values() if each.id != case["note"]]
             said = asked([notes[case["note"]], *others[: size - 1]], case["prompt"])
             pointed = [pointer.id for pointer in said.pointers]
-            told = [name(hit.note) for hit in said.hits]
+            told = [hit.note.name for hit in said.hits]
             reached += case["note"] in (*told, *pointed)
             full += case["note"] in told
             first += case["note"] in (*told, *pointed)[:1]

@@ -32,18 +32,15 @@ _UNQUOTED_ON_WINDOWS = re.compile(r"\"?[A-Za-z]:/")
 _WORD_ON_WINDOWS = re.compile(r"\"([^\"]*)\"|(\S+)")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 
-BY_NAME = 'PATH="$PATH:$HOME/.local/bin" kmem-hook'
-"""Shell line that finds the client by its name: on the PATH, or where `uv`, `pipx` and `kmem up` put it."""
 
-
-def fast_command(client: Path | None = None, interpreter: str = "", *, windows: bool = sys.platform == "win32") -> str:
+def fast_command(client: Path | None = None) -> str:
     """Return one line for the agent's shell: the interpreter itself, isolated and without site packages, on the client's file.
 
     Neither a shim nor a virtual environment's launcher is used: they cost more than the rest together. The client finds the package
     by its own path, so it needs neither.
     """
     client = client or Path(__file__).resolve().parent.parent / "hook_client.py"
-    return shell_line((interpreter or real_interpreter(), "-I", "-S", str(client)), windows=windows)
+    return shell_line((real_interpreter(), "-I", "-S", str(client)), windows=sys.platform == "win32")
 
 
 def real_interpreter() -> str:

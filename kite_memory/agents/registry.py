@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from kite_memory import __version__
 from kite_memory.agents import claude_code, instructions, settings_edit
-from kite_memory.agents.claude_code import BY_NAME, TIMEOUT_SECONDS, Hook, Status, claude_version, is_ours
+from kite_memory.agents.claude_code import TIMEOUT_SECONDS, Hook, Status, claude_version, is_ours
 from kite_memory.agents.mcp_entry import NAME
 from kite_memory.agents.settings_edit import Array, Edit, Literal, Nothing, Object, Plan, SettingsUnreadable, String, read_settings
 from kite_memory.errors import KiteError, UsageError
@@ -308,47 +307,8 @@ def command_for(provider: str, session: str) -> tuple[str, ...]:
     return (*_TAKES_UP[provider], session)
 
 
-_DESCRIPTION = "Local long-term memory: what was decided and found out in earlier sessions, given to the agent when it helps."
-_AUTHOR = {"name": "Kite Memory"}
-_MARKETPLACE = NAME
-_KEY = f"{NAME}@{_MARKETPLACE}"
-_START = 'PATH="$PATH:$HOME/.local/bin" exec kmem mcp'
-
-
-def files(codex: HookDialect, gemini: HookDialect) -> Mapping[str, str]:
-    """Return the plugins' files that are made from code, by their path in the hooks folder."""
-    about = {"name": NAME, "description": _DESCRIPTION, "version": __version__, "author": _AUTHOR, "license": "MIT"}
-    server = {"command": "sh", "args": ["-c", _START]}
-    listed = {"name": NAME, "description": _DESCRIPTION}
-    return {
-        "claude-code/.claude-plugin/plugin.json": _json(about),
-        "claude-code/.claude-plugin/marketplace.json": _json(
-            {"name": _MARKETPLACE, "owner": _AUTHOR, "description": _DESCRIPTION, "plugins": [{**listed, "source": "./"}]}
-        ),
-        "claude-code/hooks/hooks.json": _content_of(claude_code.plan_install(None, BY_NAME)),
-        "claude-code/.mcp.json": _json({"mcpServers": {NAME: server}}),
-        "codex/.codex-plugin/plugin.json": _json({**about, "skills": "./skills/", "mcpServers": "./.mcp.json"}),
-        "codex/hooks/hooks.json": _content_of(codex.plan_install(None, BY_NAME)),
-        "codex/.mcp.json": _json({"mcpServers": {NAME: server}}),
-        ".agents/plugins/marketplace.json": _json(
-            {
-                "name": _MARKETPLACE,
-                "plugins": [
-                    {
-                        "name": NAME,
-                        "source": {"source": "local", "path": "./codex"},
-                        "policy": {"installation": "AVAILABLE", "authentication": "ON_INSTALL"},
-                        "category": "Productivity",
-                    }
-                ],
-            }
-        ),
-        "gemini-cli/gemini-extension.json": _json(
-            {"name": NAME, "version": __version__, "description": _DESCRIPTION, "mcpServers": {NAME: server}}
-        ),
-        f"opencode/{OPENCODE_FILE}": opencode_plugin(BY_NAME),
-        "gemini-cli/hooks/hooks.json": _content_of(gemini.plan_install(None, BY_NAME)),
-    }
+_KEY = f"{NAME}@{NAME}"
+"""Our plugin in the settings of Codex: its name, and its marketplace's."""
 
 
 def in_claude_code(root: Path) -> bool:
@@ -381,14 +341,6 @@ def _object(path: Path) -> Mapping[str, object]:
     except (SettingsUnreadable, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _content_of(plan: Plan) -> str:
-    return plan.after or "" if isinstance(plan, Edit) else ""
-
-
-def _json(content: object) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 GEMINI_HOOKS = HookDialect(

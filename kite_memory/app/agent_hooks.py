@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from hashlib import blake2b
 from time import monotonic
@@ -18,17 +18,19 @@ from typing import Literal, Protocol, TypeVar
 import orjson
 
 from kite_memory.app.session_context import ABOUT, TOOL_EVENTS, HookContext, ToolCall, last_work, read_hook_input
-from kite_memory.distill.judge import JudgeQueue, Report
+from kite_memory.distill.judge import JudgeQueue, RedactingJudge, Report, bounded_question, fit_to_leave
 from kite_memory.errors import KiteError
 from kite_memory.model.event import EventType
-from kite_memory.model.hit import Hit, Injection, Judge, Judged, Question, Unjudged
+from kite_memory.model.hit import Injection, Judge
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import estimated_tokens, likely_tokens, plain_line, remarks
+from kite_memory.recall.rendering import estimated_tokens, likely_tokens, remarks
 from kite_memory.recall.select import Delivery, Prompt, bounded, why_needless
 from kite_memory.redaction import drop_private, redact
-from kite_memory.redaction.cutting import beginning, ends
+from kite_memory.redaction.cutting import beginning
+from kite_memory.system import utc_now
 from kite_memory.team.search import TeamQuery, TeamRecall
+from kite_memory.text.quoting import plain_line
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
 
@@ -55,10 +57,6 @@ _EVENTS = 200
 _FIRST_EVENTS = 20
 _MOST_TURNS = 256
 
-_ASKED = 6_000
-"""Limit of a prompt in characters; the judge reads part of them. Of a longer one, both ends are kept."""
-_NOTE_ASKED = 1_200
-"""Limit of a note in characters; the judge reads part of them. Short, since a question may wait with twenty notes."""
 _HEAD = 200
 _LOOKED_AT = 8 * _HEAD
 
@@ -92,10 +90,6 @@ _ACTS = frozenset(
 """Tools that change something. Tools that only read get no notes."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 LeftToDo = Callable[[str, str], Sequence[str]]
 """Function from a project, or a session of it, to its unfinished work, one line for each item."""
 
@@ -123,14 +117,14 @@ class Judging:
     patience: float = PATIENCE
 
 
-K = TypeVar("K")
-V = TypeVar("V")
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
-class _Latest(OrderedDict[K, V]):
+class _Latest(OrderedDict[_Key, _Value]):
     """What was noted last, of as many sessions as may be at work: noting more drops what was noted longest ago."""
 
-    def __setitem__(self, key: K, value: V) -> None:
+    def __setitem__(self, key: _Key, value: _Value) -> None:
         super().__setitem__(key, value)
         self.move_to_end(key)
         if len(self) > _MOST_TURNS:
@@ -153,7 +147,7 @@ class HookHandler:
         left_to_do: LeftToDo = _nothing_left,
         capture: Capture = _capture_nothing,
         team: TeamRecall | None = None,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = utc_now,
         monotonic_clock: Callable[[], float] = monotonic,
     ) -> None:
         self._recall = recall
@@ -165,7 +159,7 @@ class HookHandler:
         self._judges = None
         self.patience = 0.0
         if judging is not None and judging.mode != "off":
-            asked = _RedactingJudge(inner=judging.judge)
+            asked = RedactingJudge(inner=judging.judge)
             self._judges = JudgeQueue(asked, report=report, log=recall.log_verdicts, fallback=recall.likely)
             self.patience = judging.patience if judging.mode == "wait" else 0.0
         self._clock = clock
@@ -348,7 +342,7 @@ class HookHandler:
             text = "\n".join(filter(None, (text, of_team.block)))
         if self._judges is None or injection.question is None or not session or left < _LEAST_TOKENS:
             return text
-        self._judges.ask(_fit_to_leave(injection.question))
+        self._judges.ask(bounded_question(injection.question))
         if not self.patience:
             return text
         more = self._ruling(session, delivery, within=max(0.001, began + self.patience - self._monotonic()))
@@ -361,7 +355,7 @@ class HookHandler:
         """
         if self._team is None or why_needless(bounded(context.text)) or not context.project:
             return None
-        return self._team.ask(redact(essence(_fit_text(context.text))), context.project, until=until)
+        return self._team.ask(redact(essence(fit_to_leave(context.text))), context.project, until=until)
 
     def _begins(self, session: str, agent: str) -> bool:
         """Return whether this is the first prompt of a session without any known reply."""
@@ -498,47 +492,6 @@ def _prompt(context: HookContext, left: int) -> Prompt:
         branch=context.branch,
         project_only=True,
     )
-
-
-def _fit_to_leave(question: Question) -> Question:
-    """Return the question bounded and with the prompt redacted, since the judge's model may be an external service."""
-    return replace(question, prompt=_fit_text(question.prompt), candidates=tuple(map(_shortened, question.candidates)))
-
-
-def as_judged(question: Question) -> Question:
-    """Return the question as a judge gets it: bounded and redacted."""
-    fit = _fit_to_leave(question)
-    return replace(fit, candidates=tuple(map(_redacted, fit.candidates)))
-
-
-def _fit_text(text: str) -> str:
-    if len(text) > _ASKED:
-        text = "\n…\n".join(ends(text, _ASKED * 3 // 4, _ASKED // 4))
-    return redact(text)
-
-
-def _shortened(hit: Hit) -> Hit:
-    title, body = beginning(hit.note.title, _LOOKED_AT), beginning(hit.note.body, _NOTE_ASKED)
-    return replace(hit, note=replace(hit.note, title=title, body=body))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RedactingJudge:
-    """Judge that gets redacted notes, since users write freely into their vault."""
-
-    inner: Judge
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    def judge(self, question: Question, *, seconds: float) -> Judged | Unjudged:
-        return self.inner.judge(replace(question, candidates=tuple(map(_redacted, question.candidates))), seconds=seconds)
-
-
-def _redacted(hit: Hit) -> Hit:
-    title, body = (redact(drop_private(text)) for text in (hit.note.title, hit.note.body))
-    return replace(hit, note=replace(hit.note, title=title, body=body))
 
 
 def _action(call: ToolCall, context: HookContext) -> Action:

@@ -146,7 +146,6 @@ class CodeAnchors:
         sessions: SessionFolders,
         refresh: Callable[[set[str]], object],
         clock: Callable[[], datetime],
-        environment: Mapping[str, str] = os.environ,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._vault = vault
@@ -154,7 +153,6 @@ class CodeAnchors:
         self._refresh = refresh
         self._lock = vault.lock
         self._clock = clock
-        self._environment = environment
         self._monotonic = monotonic
         self._after = ""
         self._after_on_branches = ""
@@ -233,9 +231,9 @@ class CodeAnchors:
         """
         asked = (cwd, project, branch)
         if asked not in self._merged:
-            found = merged(cwd, branch, self._environment) if folder_of(cwd) is not None else None
+            found = merged(cwd, branch, os.environ) if folder_of(cwd) is not None else None
             if found is None:
-                answers = [merged(each, branch, self._environment) for each in self._living(cwd, project)]
+                answers = [merged(each, branch, os.environ) for each in self._living(cwd, project)]
                 known = [each for each in answers if each is not None]
                 found = bool(known) and all(known)
             self._merged[asked] = found

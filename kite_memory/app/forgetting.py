@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from kite_memory.app.agreement import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.note import Entry, Note
-from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import plain_line
 from kite_memory.text.display import age
+from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.writing import ForgottenLine
 from kite_memory.vault import Vault
@@ -99,12 +98,12 @@ class Forgetting:
 
     def forget_notes(self, notes: Sequence[Note]) -> list[Forgotten]:
         """Move the notes to the trash. They are neither found nor shown afterwards."""
-        self._recall.forget_notes([name(each) for each in notes])
+        self._recall.forget_notes([each.name for each in notes])
         forgotten: list[Forgotten] = []
         changed = {each.path for each in notes}
         try:
             for each in notes:
-                forgotten.append(self._vault.edits.forget(each.id or each.path))
+                forgotten.append(self._vault.edits.forget(each.name))
                 changed.update((*forgotten[-1].relinked, *forgotten[-1].copies))
         finally:  # what is in the trash must not be found, even if the rest of the sweep failed
             self._indexer.refresh(changed)

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, assert_never
 
-from kite_memory.app.agreement import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.errors import UsageError
 from kite_memory.exchange import ImportFormat
 from kite_memory.exchange.foreign import Foreign, NotImported, ReimportedNote, drafts, references

@@ -12,7 +12,7 @@ from typing import Any
 from kite_memory import __version__
 from kite_memory.config import Config
 from kite_memory.system import sqlite
-from kite_memory.system.private_files import make_private_folder, names_in, replace_file
+from kite_memory.system.private_files import make_private_folder, names_in, replace_file, stamp_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +59,14 @@ def kept_answer(config: Config, name: str, now: datetime, *, keys: Sequence[str]
 
 def _stamp_of(path: str) -> tuple[int, int] | None:
     try:
-        return sqlite.stamp_of(Path(path))
+        return stamp_of(Path(path))
     except OSError:  # deleted meanwhile, or a link that leads nowhere, as an editor makes one beside a file that is not saved
         return None
 
 
 def inputs_digest(config: Config, now: datetime, *, keys: Sequence[str]) -> str:
     """Return a digest of all that answers are made of, transcripts aside: settings, ``keys``, state, vault, and the day."""
-    beside = {path.name: sqlite.stamp_of(path) for path in sorted(config.file.parent.glob("*.*")) if path.is_file()}
+    beside = {path.name: stamp_of(path) for path in sorted(config.file.parent.glob("*.*")) if path.is_file()}
     state = {name: stamp for name, stamp in sqlite.stamps(config.state).items() if not name.endswith(".html")}  # `kmem web`'s link
     vault: list[tuple[str, tuple[int, int] | None]] = []
     for here, folders, names in os.walk(config.vault):

@@ -8,8 +8,9 @@ from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.projects import project_of
-from kite_memory.recall.prose import name, prose
-from kite_memory.recall.rendering import in_brief, plain, plain_line, quoted, shortened
+from kite_memory.recall.prose import prose
+from kite_memory.recall.rendering import in_brief, shortened
+from kite_memory.text.quoting import plain, plain_line, quoted
 from kite_memory.vault import Vault
 from kite_memory.vault.known import KnownNotes
 from kite_memory.vault.ledger import KnownFile, PageOfNotes
@@ -68,9 +69,7 @@ class NoteView:
     def in_force(self, note: str) -> Note:
         found = self.found(note)
         if found.has_expired(self._clock()):
-            raise NoteNotFound(
-                f"{found.path} has expired", hint=f"`kmem edit {found.id or found.path}` opens it: without `expires` it stays"
-            )
+            raise NoteNotFound(f"{found.path} has expired", hint=f"`kmem edit {found.name}` opens it: without `expires` it stays")
         return found
 
     def index_problems(self) -> list[str]:
@@ -94,7 +93,7 @@ class NoteView:
         if said := self._conversation(called):
             return {"id": called, "path": "", "text": shortened(quoted(said), tokens=tokens, characters=_CHARACTERS)}
         note = self.in_force(called)
-        return {"id": note.id or note.path, "path": note.path, "text": in_brief(note, tokens)}
+        return {"id": note.name, "path": note.path, "text": in_brief(note, tokens)}
 
     def _whole(self, called: str) -> Json:
         shown = self.show(note=called)
@@ -290,7 +289,7 @@ def explained_json(asked: "Prompt", weighed: "Weighed") -> Json:
         },
         "candidates": [
             {
-                "id": name(hit.note),
+                "id": hit.note.name,
                 "figures": dict(zip(FEATURES, map(float, figures), strict=True)),
                 "parts": {part: round(value, 4) for part, value in parts.items()},
             }

@@ -13,11 +13,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, get_args, get_origin
 
-from kite_memory.app.agreement import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView, explained_json, known_project, note_json, pointer_json, quote_json
 from kite_memory.app.review import NoteChanged
 from kite_memory.app.searching import hit_json
 from kite_memory.app.session_context import before
+from kite_memory.app.timeline_queries import since
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.projects import branch_of, project_of
@@ -122,7 +123,7 @@ class PromptAnswers:
         answer: Json = {
             "silent": injection.silent,
             "reason": injection.reason,
-            "took_ms": _since(began),
+            "took_ms": since(began),
             "block": injection.block,
             "tokens": injection.tokens,
             "notes": [{**hit_json(hit), "evidence": list(hit.note.evidence)} for hit in injection.hits],
@@ -266,7 +267,3 @@ def _fits(value: object, annotation: Any) -> bool:
             return isinstance(value, list) and all(_fits(each, inner) for each in value)
         case _:
             return any(_fits(value, each) for each in get_args(annotation))
-
-
-def _since(began: float) -> float:
-    return round((time.perf_counter() - began) * 1000, 3)

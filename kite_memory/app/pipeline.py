@@ -11,10 +11,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kite_memory.app.agreement import NoteIndexer
 from kite_memory.app.code_anchors import anchored
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.prompt_capture import already_captured, evidence_amendments
-from kite_memory.app.survey import PassedOver, TranscriptSurvey, batches, passed_over, sessions_behind
+from kite_memory.app.survey import READ_BUDGET, PassedOver, TranscriptSurvey, batches, passed_over, sessions_behind
 from kite_memory.app.usage_report import OutcomeTracker
 from kite_memory.distill.condense import ChunkPolicy, Span, finished, silence_needed, worth_asking
 from kite_memory.distill.extractor import Usage
@@ -38,9 +38,6 @@ from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.writing import AlreadyWritten, Amended, Outcome, Superseded, Written
 
 log = logging.getLogger("kite_memory.app.pipeline")
-
-READ_BUDGET = 4 << 20
-"""Limit of transcript bytes in memory at once."""
 
 _BLOCKED_PAUSE = 60.0
 """Seconds until a vault that could not be written to is tried again, unless a comparison finds it writable before."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from kite_memory.app.agreement import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.distill.prose import stems
 from kite_memory.model.event import Event, EventType, Provenance, Trace
 from kite_memory.model.note import Amend, Chunk, Note, NoteKind, Origin, Scope, Skip

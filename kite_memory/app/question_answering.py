@@ -1,7 +1,6 @@
-"""Questions about the past, and all operations that read it.
+"""Answers to questions about the past, from notes, conversations and events, by a model or without one.
 
-Evidence for an answer is searched for and returned in the shape of the contract here; the work is done by pure functions of
-`note_tools`.
+The functions of the first part are pure: what counts as evidence, and which of its sentences answer.
 """
 
 import math
@@ -14,7 +13,7 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
-from kite_memory.app.timeline_queries import TimelineQueries, named
+from kite_memory.app.timeline_queries import TimelineQueries, named, no_polisher
 from kite_memory.app.timeline_queries import since as time_since
 from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Polisher, Unsaid, WrittenAnswer
 from kite_memory.distill.prose import clean, one_line, sentences, stems
@@ -23,13 +22,13 @@ from kite_memory.model.event import Event, EventType, EvidenceReference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteStatus
 from kite_memory.projects import project_of
-from kite_memory.recall.prose import name, prose
-from kite_memory.recall.rendering import plain_line
+from kite_memory.recall.prose import prose
 from kite_memory.recall.search import Query
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import age, clip
+from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline
@@ -152,7 +151,7 @@ def of_note(hit: Hit) -> Evidence:
         at=note.created,
         text=said,
         score=hit.score,
-        name=name(note),
+        name=note.name,
         asked=asked,
         rests_on=frozenset(note.evidence),
     )
@@ -370,10 +369,6 @@ Json = dict[str, Any]
 _LONGEST_QUESTION = 4_000
 
 
-def _no_polisher() -> None:
-    return None
-
-
 class QuestionAnswering(TimelineQueries):
     """The operation `ask`, beside those of `TimelineQueries`. Thread-safe.
 
@@ -388,7 +383,7 @@ class QuestionAnswering(TimelineQueries):
         recall: "SearchableNotes",
         answerer: Callable[[], Answerer | None],
         clock: Callable[[], datetime],
-        polisher: Callable[[], Polisher | None] = _no_polisher,
+        polisher: Callable[[], Polisher | None] = no_polisher,
         meaning: ConversationEmbedder | None = None,
     ) -> None:
         self._meaning = meaning

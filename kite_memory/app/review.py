@@ -4,23 +4,24 @@ import json
 import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from kite_memory.app.agreement import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import note_json
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.note import REVIEW_LAPSED, REVIEW_SPLIT, SPOKEN_KINDS, Note, NoteKind, NoteStatus
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import Query
+from kite_memory.system import utc_now
+from kite_memory.text.quoting import plain, plain_line
 from kite_memory.timeline.rows import StoredEvents
 from kite_memory.vault import Vault, consolidation, lifecycle, review_page
 from kite_memory.vault.drafting import division
 from kite_memory.vault.ledger import KnownFile, link_key
 from kite_memory.vault.notefile import REVIEW
-from kite_memory.vault.review_page import PAGE, ReviewVerdict, WaitingNote, name_of, version
+from kite_memory.vault.review_page import PAGE, ReviewVerdict, WaitingNote, version
 from kite_memory.vault.usefulness import NoteUse, is_junk, strength
 from kite_memory.vault.wording import words
 
@@ -73,7 +74,7 @@ class Review:
         events: StoredEvents,
         dividing: Dividing,
         used: Callable[[], Callable[[Note], NoteUse]] = lambda: lambda note: NoteUse(),
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._used = used
         self._clock = clock
@@ -127,7 +128,7 @@ class Review:
                 if note is None or not note.awaits_review or note.created > before:
                     continue
                 if note.status is NoteStatus.PROPOSED:
-                    self._vault.edits.mark(name_of(note), NoteStatus.REJECTED)
+                    self._vault.edits.mark(note.name, NoteStatus.REJECTED)
                 else:
                     self._vault.edits.annotate(note.id, {REVIEW: REVIEW_LAPSED})
                 done.append({"id": note.id, "path": note.path, "title": plain_line(note.title)})
@@ -186,7 +187,7 @@ class Review:
                 return {"id": other.id, "path": other.path, "verdict": verdict}
             kept = self._kept()
             if found.status is not status:
-                found = self._vault.edits.mark(name_of(found), status)
+                found = self._vault.edits.mark(found.name, status)
                 self._indexer.refresh({found.path})
             if verdict == "keep":
                 kept[found.id] = version(found)
@@ -300,7 +301,7 @@ class Review:
             case "accept":
                 changed |= self._accept(note)
             case "reject":
-                self._vault.edits.mark(name_of(note), NoteStatus.REJECTED)
+                self._vault.edits.mark(note.name, NoteStatus.REJECTED)
             case "merge":
                 changed |= self._merge(note, _needed(into, note))
             case "replace" | "both":
@@ -314,7 +315,7 @@ class Review:
 
     def _accept(self, note: Note) -> set[str]:
         """Accept a note, and the proposed pages that it links to, which are no more doubtful."""
-        self._vault.edits.mark(name_of(note), NoteStatus.ACCEPTED)
+        self._vault.edits.mark(note.name, NoteStatus.ACCEPTED)
         linked = set(map(link_key, note.links))
         pages = [each for each in self._proposed() if each.kind == NoteKind.ENTITY.value and link_key(each.path) in linked]
         for page in pages:
@@ -396,7 +397,7 @@ class Review:
             other = self._vault.notes.read(hit.note.path)
             if other is None or other.status is not NoteStatus.ACCEPTED or other.kind not in SPOKEN_KINDS or other.key:
                 continue
-            if other.project not in ("", note.project) or name_of(other) == name_of(note):
+            if other.project not in ("", note.project) or other.name == note.name:
                 continue
             theirs = words(lifecycle.text_of(other))
             alike = len(said & theirs) / max(1.0, (len(said) * len(theirs)) ** 0.5)
@@ -442,6 +443,6 @@ def _named(note: Note | None) -> Json | None:
 
 
 def _needed(into: Note | None, note: Note) -> Note:
-    if into is None or name_of(into) == name_of(note):
+    if into is None or into.name == note.name:
         raise UsageError("no other note is named", hint="name the one that this is about")
     return into

@@ -17,10 +17,10 @@ from kite_memory.projects import project_of
 from kite_memory.recall.catalogue import VisibleNotes
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import essence
-from kite_memory.recall.prose import name
-from kite_memory.recall.rendering import estimated_tokens, first_words, plain_line
+from kite_memory.recall.rendering import estimated_tokens, first_words
 from kite_memory.recall.search import Mode, Query
 from kite_memory.text.display import age
+from kite_memory.text.quoting import plain_line
 from kite_memory.text.stems import stems
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder, Talk
 from kite_memory.timeline.history_queries import became
@@ -312,7 +312,7 @@ def _mode(text: str) -> Mode:
 
 
 def hit_json(hit: Hit) -> Json:
-    return {**note_json(hit.note), "id": name(hit.note), "score": hit.score, "snippet": hit.snippet, "why": hit.why}
+    return {**note_json(hit.note), "id": hit.note.name, "score": hit.score, "snippet": hit.snippet, "why": hit.why}
 
 
 def worth_listing(hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -25,9 +25,9 @@ from kite_memory.sources.common.words import Approved, Said, Utterance, utteranc
 from kite_memory.text.display import clip_line, gist
 from kite_memory.text.quoting import mended
 from kite_memory.text.shell import invocations
+from kite_memory.timeline.progress import NOTHING_PASSED, BriefPart, changed_files
 from kite_memory.timeline.resume import brief
 from kite_memory.timeline.runs import open_failures, runs
-from kite_memory.timeline.standing import NOTHING_PASSED, BriefPart, changed_files
 from kite_memory.timeline.store import Timeline
 
 _LONGEST_NAME = 4_096

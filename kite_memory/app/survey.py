@@ -1,5 +1,6 @@
-"""Survey of the transcripts on disk: how much of each is still to be read, and which chunks still wait for extraction."""
+"""What is left to do: how much of each transcript is still to be read, and what waits for extraction."""
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -8,17 +9,28 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kite_memory.model.event import Event, Session
+from kite_memory.model.note import Chunk
 from kite_memory.sources import CompositeSource, Source
-from kite_memory.system import sqlite
+from kite_memory.system.private_files import stamp_of
 from kite_memory.timeline.rows import LATEST_MTIME, EventTally, ReadFiles
 
 if TYPE_CHECKING:
-    from kite_memory.distill.outbox import FormedChunks
+    from kite_memory.app.pipeline import Pipeline
+    from kite_memory.distill.condense import ChunkPolicy
+    from kite_memory.distill.model_extractor import Backlog
+    from kite_memory.distill.outbox import FormedChunks, Outbox
     from kite_memory.timeline.rows import StoredEvents
+    from kite_memory.timeline.store import Timeline
     from kite_memory.timeline.summaries import Sessions
 
 _COUNTED = 2_000
 """Files that are compared while a user waits, the same number of each agent that is there: a tenth of a second."""
+READ_BUDGET = 4 << 20
+"""Limit of transcript bytes in memory at once."""
+_LOOKED_AT = 48_000_000
+"""Bytes of transcripts read for an estimate. Of more, only every second, third, … transcript is read."""
+_LIMIT_CHARS = 60_000
 _AT_ONCE = 500
 """Transcripts or sessions that are looked up together, to avoid a list of a hundred thousand."""
 
@@ -77,7 +89,7 @@ class TranscriptSurvey:
                 yield source, path, behind
 
     def _compared_of(self, source: Source, most: int | None = None) -> Iterator[tuple[Path, int | None]]:
-        stamp = source.stamp if isinstance(source, CompositeSource) else sqlite.stamp_of
+        stamp = source.stamp if isinstance(source, CompositeSource) else stamp_of
         for paths in batches(source.transcripts(), None if most is None else most + 1):
             looked_at = self._files.looked_at([str(path) for path in paths])
             for path in paths:
@@ -168,3 +180,65 @@ def sources_json(survey: Survey, there: Mapping[str, bool], tallies: Iterable[Ev
         }
         for provider in sorted({*counted, *there})
     ]
+
+
+def backlog(
+    unread: Sequence[tuple[Source, Path, int]],
+    passed_over: Iterable[PassedOver],
+    *,
+    pipeline: "Pipeline",
+    timeline: "Timeline",
+    outbox: "Outbox",
+    policy: "ChunkPolicy",
+) -> "Backlog":
+    """Estimate the backlog from unread transcripts, waiting chunks and events in no chunk. Nothing that is read is stored."""
+    from kite_memory.distill.condense import condense  # none of these is needed for a survey
+    from kite_memory.distill.model_extractor import Backlog
+
+    step = max(1, math.ceil(sum(behind for _, _, behind in unread) / _LOOKED_AT))
+    by_size = sorted(unread, key=lambda each: (each[2], str(each[1])))
+
+    def length(chunk: Chunk) -> int:
+        return len(condense(chunk, limit_chars=_LIMIT_CHARS).text)
+
+    sampled = (each for source, path, _ in by_size[step // 2 :: step] for each in _read(source, path, timeline.files))
+    lengths = [length(chunk) for session, events in sampled for chunk in _chunks(session, events, policy)]
+    there = (*_waiting(pipeline, outbox), *_in_no_chunk([*passed_over, *pipeline.open_stretches()], timeline, policy))
+    return Backlog(lengths=[*lengths, *map(length, there)], each=step if lengths else 1.0)
+
+
+def _read(source: Source, path: Path, files: ReadFiles) -> Iterator[tuple[Session, list[Event]]]:
+    cursor = files.cursor(str(path))
+    events: list[Event] = []
+    session: Session | None = None
+    while True:
+        read_result = source.read(path, cursor, budget=READ_BUDGET)
+        session = read_result.session or session
+        events += read_result.events
+        if not read_result.more or read_result.cursor == cursor:
+            break
+        cursor = read_result.cursor
+    if session is not None and events:
+        yield session, events
+
+
+def _chunks(session: Session, events: Sequence[Event], policy: "ChunkPolicy") -> Iterator[Chunk]:
+    from kite_memory.distill.condense import finished, worth_asking
+
+    for span in finished(events, policy, quiet_for=math.inf):
+        within = tuple(event for event in events if span.first <= event.ordinal <= span.last)
+        if worth_asking(within):
+            yield Chunk(id=span.id, session=session, events=within)
+
+
+def _waiting(pipeline: "Pipeline", outbox: "Outbox") -> Iterator[Chunk]:
+    yield from (chunk for waiting in outbox.all_waiting() if (chunk := pipeline.plain_chunk(waiting)) is not None)
+
+
+def _in_no_chunk(stretches: Iterable[PassedOver], timeline: "Timeline", policy: "ChunkPolicy") -> Iterator[Chunk]:
+    for each in stretches:
+        session = timeline.sessions.get(each.provider, each.session)
+        events = timeline.events.of_session(each.provider, each.session, after=each.first - 1) if session is not None else []
+        events = [event for event in events if event.ordinal <= each.last]
+        if session is not None:
+            yield from _chunks(session, events, policy)

@@ -219,6 +219,7 @@ class Syncing:
             with state.changing():
                 state.begin(key, new_machine(self._name))
                 state.set("target", target)
+        state.keep_name()
         if not mark:
             folder.claim(key)
         return key, made
@@ -358,25 +359,30 @@ class Syncing:
         under_way.came.forgotten += len(new)
 
     def _take_back(self, under_way: _Round) -> None:
-        """Take what was forgotten out of this machine's own segments. A damaged one is tried again in the next round."""
+        """Take what was forgotten out of this machine's own segments, also under its former names.
+
+        A damaged one is tried again in the next round.
+        """
         state, folder = under_way.state, under_way.folder
         lines = frozenset(line.id for line, blank in self._timeline.forgotten.lines() if blank)
         notes = state.gone()
-        mark = hashlib.sha256("\n".join((*sorted(lines), "", *sorted(notes))).encode()).hexdigest()
+        former = state.names()
+        ours = [machine for machine in folder.machines() if machine in former]
+        mark = hashlib.sha256("\n".join((*ours, "", *sorted(lines), "", *sorted(notes))).encode()).hexdigest()
         if state.setting("taken back") == mark:
             return
         whole = True
-        for number in folder.numbers(state.machine):
+        for name, number in ((machine, number) for machine in ours for number in folder.numbers(machine)):
             try:
-                rows, malformed = folder.rows(state.machine, number, under_way.key)
+                rows, malformed = folder.rows(name, number, under_way.key)
             except (NotWhole, OSError):
                 whole = False
-                under_way.problems.append(f"{state.machine}: this machine's own segment {number} is damaged")
+                under_way.problems.append(f"{name}: this machine's own segment {number} is damaged")
                 continue
             kept = [row for each in rows if (row := without_forgotten(each, lines=lines, notes=notes)) is not None]
             if kept != rows or malformed:
                 self._step("take back")
-                folder.put(state.machine, number, pack(kept, key=under_way.key, machine=state.machine, number=number))
+                folder.put(name, number, pack(kept, key=under_way.key, machine=name, number=number))
         if whole:
             with state.changing():
                 state.set("taken back", mark)
@@ -500,6 +506,15 @@ class Syncing:
             "held_back": under_way.held_back,
             "problems": under_way.problems,
         }
+
+
+def purge(state: Path, timeline: Timeline, vault: Vault) -> bool:
+    """Erase forgotten text from ``sync.sqlite`` in the folder ``state``. Return whether nothing of it is left there."""
+    if not (state / NAME).exists():
+        return True
+    lines = frozenset(line.id for line, blank in timeline.forgotten.lines() if blank)
+    with closing(SyncState(state / NAME)) as known:
+        return known.erase(lines=lines, notes=frozenset(vault.shared.graves()))
 
 
 def _ordinal(event: Event) -> int:

@@ -18,10 +18,11 @@ from kite_memory.model.event import Event, EvidenceReference, Session, evidence_
 from kite_memory.model.hit import Fix
 from kite_memory.model.note import Note
 from kite_memory.projects import project_of
-from kite_memory.recall.rendering import likely_tokens, plain, plain_line
+from kite_memory.recall.rendering import likely_tokens
+from kite_memory.text.quoting import plain, plain_line
 from kite_memory.timeline.history_queries import FailureMatch, FileChange, ToolUse, became, changes, search_failures, search_uses
+from kite_memory.timeline.progress import BriefLine, BriefPart, ChangedFile, fitted
 from kite_memory.timeline.resume import Brief, brief
-from kite_memory.timeline.standing import BriefLine, BriefPart, ChangedFile, fitted
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Overview, Work
 
@@ -75,14 +76,14 @@ class EmptyVault:
         return iter(())
 
 
-def _no_polisher() -> None:
+def no_polisher() -> None:
     return None
 
 
 class TimelineQueries:
     """Operations that read the timeline alone. Thread-safe. ``polisher`` returns the model that rewords briefs, or ``None``."""
 
-    def __init__(self, *, timeline: Timeline, notes: NoteLookup, polisher: "Callable[[], Polisher | None]" = _no_polisher) -> None:
+    def __init__(self, *, timeline: Timeline, notes: NoteLookup, polisher: "Callable[[], Polisher | None]" = no_polisher) -> None:
         self._timeline = timeline
         self._notes = notes
         self._polisher = polisher

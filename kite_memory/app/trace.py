@@ -10,7 +10,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, assert_never
 
-from kite_memory.app.agent_hooks import as_judged
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.session_context import before
@@ -18,6 +17,7 @@ from kite_memory.app.survey import PassedOver
 from kite_memory.app.timeline_queries import TimelineQueries
 from kite_memory.distill.answering import Answerer, Polisher
 from kite_memory.distill.extractor import Ending, Inquiry, Refused, SharingExtractor, Usage
+from kite_memory.distill.judge import as_judged
 from kite_memory.distill.outbox import ChunkEntry, Outbox, WaitingChunk
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, EventType, Session
@@ -25,9 +25,9 @@ from kite_memory.model.hit import Judge, Question
 from kite_memory.model.note import Chunk, Note, Remembered
 from kite_memory.recall.prose import passages
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import plain_line
 from kite_memory.recall.select import Prompt
 from kite_memory.redaction import redact
+from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import draft_id
@@ -159,7 +159,7 @@ class Tracer:
                 by_id.setdefault(note.id, self._note(note, self._evidence(note, part.events, numbers), fate))
         for note in notes:
             if note.id not in by_id and (evidence := self._evidence(note, part.events, numbers)):
-                by_id[note.id or note.path] = self._note(note, evidence, "evidence was added to it")
+                by_id[note.name] = self._note(note, evidence, "evidence was added to it")
         why = part.why
         if part.state == "written" and not by_id:
             why = why or "no note of it is in the vault any more"
@@ -201,7 +201,7 @@ class Tracer:
             return None
 
     def _note(self, note: Note, evidence: list[Json], fate: str = "in the vault") -> Json:
-        indexed = self._recall.index.called(note.id or note.path)
+        indexed = self._recall.index.called(note.name)
         return {
             "id": note.id,
             "path": note.path,

@@ -15,9 +15,9 @@ from kite_memory.distill.extractor import Misconfigured
 from kite_memory.errors import VaultMissing
 from kite_memory.model.event import Event, EventType, EvidenceReference, opens_turn
 from kite_memory.model.note import NoteKind, NoteStatus
-from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.session_memory import TEAMS, Occasion, SessionMemory, Showing, ShownNote
 from kite_memory.recall.uptake import BY_TITLE, Count, Tally, Uptake, Week, uptake
+from kite_memory.text.quoting import plain, plain_line
 from kite_memory.timeline.history_queries import became
 from kite_memory.timeline.rows import ReadFiles, SessionState
 from kite_memory.timeline.store import Timeline

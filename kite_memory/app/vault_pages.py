@@ -51,11 +51,9 @@ class PageWording:
         *,
         vault: Vault,
         polisher: "Callable[[], Polisher | None]" = no_polisher,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._vault = vault
         self._polisher = polisher
-        self._monotonic = monotonic
 
     def known(self) -> Mapping[str, str]:
         """Return the rewordings by `key`; empty for a sentence that is best as it is."""
@@ -87,9 +85,9 @@ class PageWording:
         if polisher is None:
             return PolishResult(left=len(unknown), remark=_NO_MODEL)
         refused = asked = 0
-        until = self._monotonic() + _SECONDS
+        until = time.monotonic() + _SECONDS
         while asked < len(unknown):
-            if self._monotonic() > until:
+            if time.monotonic() > until:
                 left = len(unknown) - asked
                 return PolishResult(by=polisher.name, refused=refused, left=left, remark="it took long; ask again for the rest")
             batch = unknown[asked : asked + _AT_ONCE]

@@ -7,11 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from kite_memory import config
 from kite_memory.config import Config
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError
+from kite_memory.system import utc_now
 
 if TYPE_CHECKING:
     from kite_memory.distill.answering import Answerer
@@ -25,15 +28,61 @@ if TYPE_CHECKING:
 
 _HANDLE = 8
 """Length of a conversation's short name."""
-_OF_THE_TIMELINE = frozenset({"timeline", "resume", "threads", "how", "fix", "blame", "became"})
-_OF_THE_VAULT = frozenset({"show", "open", "notes", "around", "graph"})
-_OF_THE_INDEX = frozenset({"search", "ask"})
-_OF_THE_PROMPTS = frozenset({"why", "helped"})
+_PATIENCE = 90.0
+"""Seconds to wait for a reply: a model may take sixty to answer a question."""
+_READING_PATIENCE = 10.0
+_SYNC_PATIENCE = 7_200.0
+"""A first exchange may hold years, over a slow line."""
 
 
-def is_light(op: str, arguments: Mapping[str, Any]) -> bool:
-    """Return whether `perform_light` can perform the operation: not one that a model is asked to reword."""
-    return op in _OF_THE_TIMELINE | _OF_THE_VAULT | _OF_THE_INDEX | _OF_THE_PROMPTS and not arguments.get("polish")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Operation:
+    """How an operation is performed.
+
+    ``reads`` names the part that is enough to perform it without a daemon; an empty one takes all `Services`. ``from_index`` means
+    that the answer depends on the index, ``from_files`` that it rests on the vault's ledger and files or on the timeline, so that
+    the index need not be up to date. ``on_first_page`` are those that the page begins with. ``makes_vault`` is for what may be
+    asked before there is a vault. ``patience`` is how many seconds the daemon may take.
+    """
+
+    reads: Literal["", "timeline", "notes", "pages", "index", "prompts"] = ""
+    from_index: bool = False
+    from_files: bool = False
+    on_first_page: bool = False
+    makes_vault: bool = False
+    patience: float = _PATIENCE
+
+
+_reading = partial(_Operation, patience=_READING_PATIENCE)
+_OTHER = _Operation()
+_OPERATIONS: Mapping[str, _Operation] = {
+    "timeline": _reading(reads="timeline", from_files=True, on_first_page=True),
+    "threads": _reading(reads="timeline", from_files=True),
+    "became": _reading(reads="timeline", from_files=True),
+    "resume": _reading(reads="timeline"),
+    "how": _reading(reads="timeline"),
+    "fix": _reading(reads="timeline"),
+    "blame": _reading(reads="timeline"),
+    "show": _reading(reads="notes", from_files=True),
+    "open": _reading(reads="notes", from_files=True),
+    "notes": _reading(reads="notes", from_files=True, on_first_page=True),
+    "around": _reading(reads="notes", from_files=True),
+    "graph": _Operation(reads="pages"),
+    "search": _reading(reads="index", from_index=True),
+    "ask": _Operation(reads="index", from_index=True),
+    "why": _reading(reads="prompts", from_index=True, from_files=True, on_first_page=True),
+    "helped": _reading(reads="prompts", from_files=True, on_first_page=True),
+    "recall": _reading(from_index=True),
+    "review": _Operation(from_index=True),
+    "status": _reading(from_files=True),
+    "remember": _Operation(makes_vault=True),
+    "sync": _Operation(makes_vault=True, patience=_SYNC_PATIENCE),
+}
+"""The operations that are not performed as `_OTHER`."""
+
+
+def _properties(op: str) -> _Operation:
+    return _OPERATIONS.get(op, _OTHER)
 
 
 class _Behind(Exception):
@@ -43,12 +92,21 @@ class _Behind(Exception):
 def perform_light(config: Config, op: str, arguments: Mapping[str, Any]) -> Any:
     """Perform the operation and return its JSON value. Raises `_Behind` if notes were deleted or moved meanwhile."""
     with ExitStack() as opened:
-        if op in _OF_THE_TIMELINE:
-            operations = _timeline_queries(config, op, arguments, opened)
-        elif op in _OF_THE_VAULT:
-            operations = _vault_queries(config, op, arguments, opened)
-        else:
-            operations = _index_queries(config, op, opened) if op in _OF_THE_INDEX else _prompt_queries(config, opened)
+        match _properties(op).reads:
+            case "timeline":
+                operations = _timeline_queries(config, op, arguments, opened)
+            case "notes":
+                operations = _note_queries(config, opened)
+            case "pages":
+                operations = _page_queries(config, opened)
+            case "index":
+                operations = _index_queries(config, op, opened)
+            case "prompts":
+                operations = _prompt_queries(config, opened)
+            case "":
+                raise ValueError(f"{op} takes all services")
+            case unknown:
+                assert_never(unknown)
         return operations[op](**arguments)
 
 
@@ -65,21 +123,20 @@ def _timeline_queries(config: Config, op: str, arguments: Mapping[str, Any], ope
     return TimelineQueries(timeline=timeline, notes=vault.notes).operations()
 
 
-def _vault_queries(config: Config, op: str, arguments: Mapping[str, Any], opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
-    from datetime import UTC, datetime
-    from functools import partial
-
+def _note_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
+    from kite_memory.app.note_view import NoteView
     from kite_memory.vault import Vault
 
-    clock = partial(datetime.now, UTC)
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
-    if op in ("show", "open", "notes", "around"):
-        from kite_memory.app.note_view import NoteView
+    return NoteView(vault=vault, clock=utc_now, conversation=partial(_conversation, config, opened)).operations()
 
-        return NoteView(vault=vault, clock=clock, conversation=partial(_conversation, config, opened)).operations()
+
+def _page_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
     from kite_memory.app.vault_pages import VaultPages
+    from kite_memory.vault import Vault
 
-    return VaultPages(vault=vault, clock=clock).operations()
+    vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
+    return VaultPages(vault=vault, clock=utc_now).operations()
 
 
 def _conversation(config: Config, opened: ExitStack, called: str) -> str:
@@ -93,9 +150,6 @@ def _conversation(config: Config, opened: ExitStack, called: str) -> str:
 
 
 def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
-    from datetime import UTC, datetime
-    from functools import partial
-
     from kite_memory.keys import keys_beside
     from kite_memory.recall.index import Index
     from kite_memory.recall.search import IndexedNotes
@@ -103,7 +157,6 @@ def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, C
     from kite_memory.vault import Vault
     from kite_memory.wiring.models import first_embedders, meaning_of, second_embedder
 
-    clock = partial(datetime.now, UTC)
     keys = keys_beside(config.file)
     timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
@@ -112,13 +165,13 @@ def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, C
         closing(Index(config.state / "index", embedder=embedder, beside=second_embedder(config, keys), former=former))
     )
     if _changes_read(vault) and not index.is_in_step(vault.notes):
-        from kite_memory.app.agreement import said_about
-        from kite_memory.cli.backfilling import working
+        from kite_memory.app.note_indexer import said_about
+        from kite_memory.cli.console import working
 
         with working("indexing") as progress:
             index.refresh(vault.notes, evidence=partial(said_about, timeline.events), progress=progress)
     _make_cards(timeline)
-    recall, meaning = IndexedNotes(index=index, clock=clock), meaning_of(embedder)
+    recall, meaning = IndexedNotes(index=index, clock=utc_now), meaning_of(embedder)
     if op == "ask":
         from kite_memory.app.question_answering import QuestionAnswering
         from kite_memory.protected import protect_process
@@ -129,7 +182,7 @@ def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, C
             notes=vault.notes,
             recall=recall,
             answerer=partial(_answerer, config, keys, opened),
-            clock=clock,
+            clock=utc_now,
             meaning=meaning,
         )
         return asking.operations()
@@ -141,8 +194,8 @@ def _index_queries(config: Config, op: str, opened: ExitStack) -> Mapping[str, C
         known=vault.known,
         recall=recall,
         meaning=meaning,
-        note_view=NoteView(vault=vault, clock=clock),
-        clock=clock,
+        note_view=NoteView(vault=vault, clock=utc_now),
+        clock=utc_now,
     )
     return {"search": searching.search}
 
@@ -159,16 +212,12 @@ def _answerer(config: Config, keys: "Keys", opened: ExitStack) -> "Answerer | No
 
 
 def _prompt_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
-    from datetime import UTC, datetime
-    from functools import partial
-
     from kite_memory.app.note_view import NoteView
     from kite_memory.app.usage_report import ShownNotes
     from kite_memory.recall.session_memory import SessionMemory
     from kite_memory.timeline.store import Timeline
     from kite_memory.vault import Vault
 
-    clock = partial(datetime.now, UTC)
     timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
     memory = opened.enter_context(closing(SessionMemory(config.state / "index" / "shown.sqlite")))
@@ -179,8 +228,8 @@ def _prompt_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[
 
         return LocalConversations(vault=vault, folder=config.state / "conversations", index_notes=bool).evidence(reference)
 
-    view = NoteView(vault=vault, clock=clock)
-    return ShownNotes(timeline=timeline, known=vault.known, memory=memory, note_view=view, saved=saved, clock=clock).operations()
+    view = NoteView(vault=vault, clock=utc_now)
+    return ShownNotes(timeline=timeline, known=vault.known, memory=memory, note_view=view, saved=saved, clock=utc_now).operations()
 
 
 def _changes_read(vault: "Vault") -> bool:
@@ -213,19 +262,15 @@ def keys_at_hand(config: Config) -> list[str]:
 
 def keep_answer(config: Config, name: str, answer: Any, until: float) -> None:
     """Keep an answer for the case that nothing has changed when it is asked for again. All databases must be closed."""
-    from datetime import UTC, datetime
-
     from kite_memory.app.kept_answers import KeptAnswer, inputs_digest
 
-    found = inputs_digest(config, datetime.now(UTC), keys=keys_at_hand(config))
+    found = inputs_digest(config, utc_now(), keys=keys_at_hand(config))
     with suppress(OSError):  # it is only quicker with it
         KeptAnswer(found=found, answer=answer, until=until).keep(config.state, name)
 
 
 def kept_status(config: Config) -> dict[str, Any] | None:
     """Return the status while nothing has changed since the last one, with transcripts compared now; ``None`` otherwise."""
-    from datetime import UTC, datetime
-
     from kite_memory.app.kept_answers import kept_answer
     from kite_memory.app.survey import TranscriptSurvey, sources_json
     from kite_memory.daemon.protocol import absent
@@ -234,7 +279,7 @@ def kept_status(config: Config) -> dict[str, Any] | None:
     from kite_memory.timeline.summaries import Sessions
     from kite_memory.wiring import sources_of
 
-    status = kept_answer(config, "status", datetime.now(UTC), keys=keys_at_hand(config))
+    status = kept_answer(config, "status", utc_now(), keys=keys_at_hand(config))
     if status is None:
         return None
     with closing(TimelineDatabase(config.state / "timeline.sqlite")) as database:
@@ -256,9 +301,6 @@ def status_alone(config: Config) -> dict[str, Any]:
 
 def _new_status(config: Config) -> tuple[dict[str, Any], float]:
     """Return the status, made from what it needs alone, and until when it holds."""
-    from datetime import UTC, datetime
-    from functools import partial
-
     from kite_memory.app.survey import TranscriptSurvey, passed_over, sessions_behind
     from kite_memory.app.usage_report import ExtractorState, StatusReport
     from kite_memory.daemon.protocol import absent
@@ -273,7 +315,6 @@ def _new_status(config: Config) -> tuple[dict[str, Any], float]:
     from kite_memory.wiring import sources_of
     from kite_memory.wiring.models import extractor_of, first_embedders, second_embedder
 
-    clock = partial(datetime.now, UTC)
     keys = keys_beside(config.file)
     extractor = extractor_of(config, keys)
     embedder, former = first_embedders(config)
@@ -281,7 +322,7 @@ def _new_status(config: Config) -> tuple[dict[str, Any], float]:
     with ExitStack() as opened:
         timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
         outbox = opened.enter_context(closing(Outbox(config.state / "outbox.sqlite")))
-        vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite", clock=clock))
+        vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite", clock=utc_now))
         index = opened.enter_context(closing(Index(config.state / "index", embedder=embedder, beside=beside, former=former)))
         report = StatusReport(
             survey=TranscriptSurvey(
@@ -302,12 +343,11 @@ def _new_status(config: Config) -> tuple[dict[str, Any], float]:
                 idle=partial(Idle, until=None, reason=""),
             ),
             daemon=partial(absent, config.state),
-            clock=clock,
+            clock=utc_now,
         )
-        return report.status(), index.columns().next_expiry(clock().timestamp())
+        return report.status(), index.columns().next_expiry(utc_now().timestamp())
 
 
-_OF_THE_FIRST_PAGE = frozenset({"timeline", "notes", "why", "helped"})
 _BRIDGE_PATIENCE = 60.0
 _FRESH_SECONDS = 2.0
 """Least seconds between two comparisons of the vault without a daemon, which would report changes."""
@@ -357,7 +397,7 @@ class LocalMemory:
 
         asked = {name: mended(value) for name, value in arguments.items()}
         try:
-            return orjson.loads(protocol.call(self._settings.state, op, orjson.dumps(asked), _patience(op)))
+            return orjson.loads(protocol.call(self._settings.state, op, orjson.dumps(asked), _properties(op).patience))
         except DaemonUnreachable:
             if self._services is None and not self._makes_vault and (answer := self._first_answer(op, asked)) is not None:
                 return answer
@@ -367,7 +407,7 @@ class LocalMemory:
         """Load what the first page needs, most of it modules, while the user's browser opens."""
         with suppress(Exception):  # at the edge of a thread: the page itself reports what is wrong
             if daemon_version() is None:
-                for op in ("status", *sorted(_OF_THE_FIRST_PAGE)):
+                for op in ("status", *(op for op, each in _OPERATIONS.items() if each.on_first_page)):
                     self._first_answer(op, {})
 
     def _first_answer(self, op: str, asked: Mapping[str, Any]) -> Any:
@@ -375,7 +415,7 @@ class LocalMemory:
         with self._lock:  # each opens the vault for itself, and may write what the user changed
             if op == "status":
                 return kept_status(self._settings)
-            if op in _OF_THE_FIRST_PAGE:
+            if _properties(op).on_first_page:
                 with suppress(_Behind):
                     return perform_light(self._settings, op, asked)
         return None
@@ -389,9 +429,9 @@ class LocalMemory:
                 self._services = self._closing.enter_context(open_services(self._settings))
                 if self._makes_vault:
                     self._services.init_vault()
-            by_vault = op in _NOT_OF_THE_INDEX
-            if self._services.has_a_vault and time.monotonic() - (self._read if by_vault else self._compared) > _FRESH_SECONDS:
-                if not by_vault:
+            from_files = _properties(op).from_files
+            if self._services.has_a_vault and time.monotonic() - (self._read if from_files else self._compared) > _FRESH_SECONDS:
+                if not from_files:
                     self._services.pipeline.compare_vault()
                     self._compared = time.monotonic()
                 elif op != "status":  # which reads the user's changes itself
@@ -401,21 +441,8 @@ class LocalMemory:
             return self._services
 
 
-_PATIENCE = 90.0
-"""Seconds to wait for a reply: a model may take sixty to answer a question."""
-_LONG = {"sync": 7_200.0}
-"""A first exchange may hold years, over a slow line."""
-_READING_PATIENCE = 10.0
-_READING = frozenset(
-    {"search", "recall", "why", "show", "open", "notes", "around", "helped", "status", "timeline", "resume", "threads"}
-    | {"how", "fix", "blame", "became"}
-)
-_NOT_OF_THE_INDEX = frozenset({"status", "show", "open", "notes", "around", "why", "helped", "timeline", "threads", "became"})
-"""Answered from the vault's ledger and its files, or from the timeline."""
-_ANSWERED_FROM_CARDS = frozenset({"search", "ask"})
 _CARD_ROUNDS = 3
 """Rounds of making cards, newest first, if no daemon has made them: some two hundred milliseconds."""
-_ANSWERED_FROM_THE_INDEX = frozenset({"search", "recall", "why", "ask", "review"})
 
 
 def perform(op: str, **arguments: Any) -> Any:
@@ -430,20 +457,23 @@ def perform(op: str, **arguments: Any) -> Any:
 
     settings = config.load()
     asked = {name: mended(value) for name, value in arguments.items()}
+    properties = _properties(op)
+    rewords = bool(asked.get("polish"))  # a model is asked
     try:
-        return orjson.loads(protocol.call(settings.state, op, orjson.dumps(asked), _patience(op, polish=bool(asked.get("polish")))))
+        patience = _PATIENCE if rewords else properties.patience
+        return orjson.loads(protocol.call(settings.state, op, orjson.dumps(asked), patience))
     except DaemonUnreachable:
-        if is_light(op, asked):
+        if properties.reads and not rewords:
             with suppress(_Behind):
                 return perform_light(settings, op, asked)
         if op == "status":
             return status_alone(settings)
         with services() as here:
-            if op in ("remember", "sync"):
+            if properties.makes_vault:
                 here.init_vault()
-            if op in _ANSWERED_FROM_THE_INDEX:
+            if properties.from_index:
                 catch_up(here)
-            if op in _ANSWERED_FROM_CARDS:
+            if properties.reads == "index":
                 _make_cards(here.timeline)
             return here.operations.perform(op, asked)
 
@@ -454,13 +484,9 @@ def _make_cards(timeline: "Timeline") -> None:
             return
 
 
-def _patience(op: str, *, polish: bool = False) -> float:
-    return _READING_PATIENCE if op in _READING and not polish else _LONG.get(op, _PATIENCE)
-
-
 def catch_up(here: "Services") -> None:
     """Update the index with the user's changes to the vault."""
-    from kite_memory.cli.backfilling import working
+    from kite_memory.cli.console import working
 
     if not here.has_a_vault:
         return

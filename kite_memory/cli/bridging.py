@@ -15,7 +15,7 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.agents import instructions
-from kite_memory.agents.mcp_entry import AgentFolders, Connection, ServerCommand, connections
+from kite_memory.agents.mcp_entry import AgentFolders, Connection, ServerCommand, connection, connections
 from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, backed_up, diff, read_settings
 from kite_memory.cli.console import (
     ask,
@@ -340,8 +340,6 @@ def connect(
 
     Example: kmem connect --agent claude-code --dry-run
     """
-    from kite_memory.agents.mcp_entry import connection
-
     settings = configuration.load()
     if agent and as_json:
         raise UsageError("--json is for the list of all agents", hint="leave out --agent, or --json")

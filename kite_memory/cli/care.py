@@ -20,6 +20,7 @@ from kite_memory.cli.console import (
     print_message,
     print_warning,
     short_path,
+    working,
 )
 from kite_memory.cli.main import Command, add, group
 from kite_memory.config import Config
@@ -249,10 +250,10 @@ def verify(
     """
     import sqlite3
 
-    from kite_memory.app.agreement import Verifier, damaged_databases, unlike_their_seals
+    from kite_memory.cli.examining import Verifier, damaged_databases, unlike_their_checksums
 
     state = configuration.load().state
-    found = unlike_their_seals(state)
+    found = unlike_their_checksums(state)
     try:
         with services() as here:
             if accept_missing:
@@ -302,7 +303,7 @@ def rebuild(
 
     Example: kmem rebuild
     """
-    from kite_memory.cli.backfilling import read_events, unread, working
+    from kite_memory.cli.backfilling import read_events, unread
 
     settings = configuration.load()
     database = settings.state / "timeline.sqlite"
@@ -345,7 +346,7 @@ def _is_whole() -> bool:
 
 
 def _must_have_notes(here: "Services") -> None:
-    from kite_memory.app.agreement import BRING_BACK
+    from kite_memory.cli.examining import BRING_BACK
 
     if not here.has_a_vault:
         raise VaultMissing(f"there is no vault at {here.config.vault}", hint="`kmem up` makes one")

@@ -7,7 +7,8 @@ but escapes those that a terminal would act on.
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from kite_memory.errors import KiteError
@@ -118,6 +119,32 @@ def stderr_console() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def working(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar with the estimated time left if a user watches and there is something to do."""
+    with ExitStack() as shown:
+        shows: list[Callable[[int, int], None]] = []
+
+        def show_progress(done: int, total: int) -> None:
+            if not shows:
+                shows.append(_bar(title, shown))
+            shows[0](done, total)
+
+        yield show_progress
+
+
+def _bar(title: str, shown: ExitStack) -> Callable[[int, int], None]:
+    console = stderr_console()
+    if not console.is_terminal:
+        return lambda done, total: None
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(title), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    progress = shown.enter_context(Progress(*columns, console=console))
+    task = progress.add_task(title, total=None)
+    return lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def is_interactive() -> bool:

@@ -21,14 +21,14 @@ import typer
 
 from kite_memory import __version__, paths
 from kite_memory import config as configuration
-from kite_memory.cli.backend import alone, daemon_runs, daemon_version, perform, services
+from kite_memory.cli.backend import LocalMemory, alone, daemon_runs, daemon_version, perform, services
 from kite_memory.cli.console import finish, is_interactive, print_data, print_error, print_message, print_wrapped, short_path, width
 from kite_memory.cli.main import add
 from kite_memory.cli.results import print_status
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
-from kite_memory.daemon.protocol import DaemonSilent
+from kite_memory.daemon.protocol import DaemonLock, DaemonSilent, call, holder
 from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
-from kite_memory.system.private_files import make_private_folder
+from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.text.display import age, clip
 from kite_memory.wiring.launch import daemon_command, daemon_environment
 
@@ -57,7 +57,6 @@ def web(
     """
     import anyio
 
-    from kite_memory.cli.backend import LocalMemory
     from kite_memory.web.server import Access, application, serve
 
     settings = configuration.load()
@@ -91,8 +90,6 @@ def web(
 @contextmanager
 def _link_file(state: Path, link: str) -> Iterator[Path]:
     """Write a private page that leads to the link: as an argument of a browser, other users of this machine could read it."""
-    from kite_memory.system.private_files import replace_file
-
     make_private_folder(state)
     file = state / "web.html"
     replace_file(file, _OPENS.format(link=link).encode())
@@ -309,7 +306,7 @@ def up(
 
     Example: kmem up --since 30d
     """
-    from kite_memory.cli.backfilling import choose_model, hook_agents, link_kmem
+    from kite_memory.cli.first_run import choose_model, hook_agents, link_kmem
 
     settings = configuration.load()
     start_at = age(since, datetime.now(UTC))
@@ -333,7 +330,6 @@ def up(
                 summary = _read_and_summarise(here, start_at, shows=vault_is_ready)
         link_kmem()
         if foreground:
-            from kite_memory.daemon.protocol import DaemonLock
             from kite_memory.wiring.daemon import run_daemon
 
             print_message("watching; Ctrl-C stops" + summary)
@@ -390,7 +386,7 @@ def _laid_out(here: "Services") -> bool:
 
 def _read_and_summarise(here: "Services", since: datetime | None, *, shows: bool) -> str:
     """Read what is there, and return a summary of the notes if they are the first, and ``shows``."""
-    from kite_memory.cli.backfilling import first_summary
+    from kite_memory.cli.first_run import first_summary
 
     return f"\n\n{first_summary(here)}" if _read_what_is_there(here, since) and shows else ""
 
@@ -415,7 +411,6 @@ def down() -> None:
     Example: kmem down
     """
     from kite_memory.daemon import protocol
-    from kite_memory.daemon.protocol import holder
 
     state = _state()
     try:
@@ -434,8 +429,6 @@ def down() -> None:
 
 def _stop(state: Path) -> None:
     """Stop the daemon, and wait until it has ended."""
-    from kite_memory.daemon.protocol import holder
-
     deadline = time.monotonic() + _STOP_SECONDS
     ask_to_stop(state, deadline)
     while time.monotonic() < deadline:
@@ -447,8 +440,6 @@ def _stop(state: Path) -> None:
 
 def ask_to_stop(state: Path, deadline: float, *, patience: float = 5.0) -> None:
     """Ask again until the deadline if a busy daemon does not answer, since it drops requests whose callers have gone."""
-    from kite_memory.daemon.protocol import call, holder
-
     asked = False
     while True:
         try:

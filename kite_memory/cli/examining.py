@@ -1,4 +1,4 @@
-"""Checks of `kmem doctor`."""
+"""Checks of `kmem doctor` and of `kmem verify`."""
 
 import os
 import shlex
@@ -7,7 +7,9 @@ import socket
 import sqlite3
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -16,12 +18,18 @@ from kite_memory.cli.backend import daemon_runs, perform, services
 from kite_memory.cli.console import of_the_machine, print_error, short_path
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, VaultReadOnly
+from kite_memory.model.event import EvidenceReference
+from kite_memory.system import sqlite
 from kite_memory.text.display import counted
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.wiring.launch import unreachable_commands
+from kite_memory.wiring.launch import multilingual_command, unreachable_commands
 
 if TYPE_CHECKING:
     from kite_memory.agents.registry import Agent
+    from kite_memory.model.event import Event
+    from kite_memory.recall.recall import Recall
+    from kite_memory.timeline.store import Timeline
+    from kite_memory.vault import Vault
     from kite_memory.wiring.services import Services
 
 Level = Literal["ok", "note", "problem"]
@@ -29,6 +37,12 @@ Level = Literal["ok", "note", "problem"]
 _LITTLE_SPACE = 200 << 20
 _FEW_WATCHES = 8192
 _FILES_LOOKED_AT = 2_000
+
+BRING_BACK = "mount its disk or bring the notes back; if you deleted them, run `kmem verify --accept-missing`"
+"""What to do about a vault from which many notes have disappeared."""
+
+_TIMELINE = "timeline"
+_NOT_THERE = "is not in the timeline"
 
 
 class Finding(NamedTuple):
@@ -58,7 +72,7 @@ def repair() -> None:
     """Put `kmem` on the PATH if it is not there, and correct the hooks of agents that start a program which is gone."""
     from kite_memory.agents.settings_edit import Edit, read_settings
     from kite_memory.cli import setup
-    from kite_memory.cli.backfilling import link_kmem
+    from kite_memory.cli.first_run import link_kmem
 
     link_kmem()
     settings = config.load()
@@ -237,7 +251,6 @@ _PROMPTS_READ = 300
 def _languages(embedder: str, prompts: Sequence[str]) -> Iterator[Finding]:
     """Suggest the multilingual embedder if a third of the recent prompts whose language is recognised are not English."""
     from kite_memory.text.stems import language_of
-    from kite_memory.wiring.launch import multilingual_command
 
     recognised = [language for prompt in prompts if (language := language_of(prompt))]
     others = sum(language != "en" for language in recognised)
@@ -251,7 +264,6 @@ _FEWEST_OTHERS = 5
 
 
 def _service_findings(here: "Services") -> Iterator[Finding]:
-    from kite_memory.app.agreement import BRING_BACK
     from kite_memory.distill.scheduler import BUDGET_SPENT
 
     status = perform("status") if daemon_runs() else here.status.status()  # only the daemon knows what it waits for
@@ -309,3 +321,67 @@ def _usage_findings(usage: dict[str, Any]) -> Iterator[Finding]:
             yield Finding("ok", f"it helps: {used}")
         case _:
             yield Finding("ok", f"too early to see whether it helps: {shown}, {usage['used']} used, {usage['ignored']} ignored")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verifier:
+    """Comparison of timeline, index and vault. ``saved`` returns the events that a note of a saved conversation cites."""
+
+    timeline: "Timeline"
+    recall: "Recall"
+    vault: "Vault"
+    saved: "Callable[[EvidenceReference], Sequence[Event]]"
+
+    def findings(self) -> tuple[list[dict[str, str]], str]:
+        """Return what is wrong, and what to do about it."""
+        root = self.vault.root
+        if frozen := self.vault.scanner.frozen:
+            return [{"where": str(root), "what": frozen}], BRING_BACK
+        if not root.is_dir():
+            return [{"where": str(root), "what": "there is no vault"}], "`kmem up` makes one"
+        found = list(self.damage())
+        if any(each["where"] == _TIMELINE or each["what"].endswith(_NOT_THERE) for each in found):
+            return (
+                found,
+                "`kmem rebuild --timeline` rebuilds it from the transcripts that still exist; repair damaged notes in an editor",
+            )
+        return found, "`kmem rebuild` rebuilds the index; repair damaged notes in an editor"
+
+    def damage(self) -> Iterator[dict[str, str]]:
+        """Yield damaged files, dead links, and evidence that does not exist."""
+        for line in self.timeline.damage():
+            yield {"where": _TIMELINE, "what": line}
+        for problem in (*self.recall.index.verify(), *self.vault.notes.problems()):
+            yield {"where": problem.file, "what": problem.reason}
+        for link in self.vault.notes.unresolved_links():
+            yield {"where": link.path, "what": f"[[{link.target}]] leads nowhere"}
+        for entry in self.vault.notes.entries():
+            note = self.vault.notes.read(entry.path)
+            for text in note.evidence if note is not None else ():
+                reference = EvidenceReference.parse(text)
+                if reference is None or not (self.timeline.events.evidence(reference) or self.saved(reference)):
+                    yield {"where": entry.path, "what": f"evidence {text} {_NOT_THERE}"}
+
+
+def unlike_their_checksums(state: Path) -> list[dict[str, str]]:
+    """Return the files that were not written to since they were closed, and yet differ from their checksums."""
+    return [{"where": name, "what": _unlike_its_checksum(state / name)} for name in sqlite.broken(state)]
+
+
+def _unlike_its_checksum(path: Path) -> str:
+    if os.access(path, os.F_OK) and not os.access(path, os.R_OK):
+        return "it cannot be read, so it cannot be compared with its checksum"
+    return "it has changed since it was closed, although nothing was written to it"
+
+
+def damaged_databases(state: Path) -> Iterator[dict[str, str]]:
+    """Yield what SQLite finds wrong with the databases that have no check of their own."""
+    elsewhere = {state / "timeline.sqlite", *state.glob("timeline.*.sqlite")}
+    for path in sorted({*state.glob("*.sqlite"), *state.glob("index/*.sqlite")} - elsewhere):
+        try:
+            with closing(sqlite.connect_to_look(path, timeout=5.0)) as database:
+                for (line,) in database.execute("PRAGMA integrity_check(20)"):
+                    if line != "ok":
+                        yield {"where": path.name, "what": line}
+        except sqlite3.Error as error:
+            yield {"where": path.name, "what": str(error)}

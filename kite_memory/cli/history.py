@@ -13,7 +13,7 @@ import typer
 from kite_memory.cli.backend import daemon_runs, perform, services
 from kite_memory.cli.console import is_interactive, named_folder, print_data, print_json, print_message, width
 from kite_memory.cli.main import add
-from kite_memory.cli.results import print_nothing_read
+from kite_memory.cli.results import print_nothing_read, with_short_home
 from kite_memory.text.display import clip, counted
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class _Coloured:
         self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def __call__(self, kind: str, status: str, text: str) -> None:
-        from kite_memory.recall.rendering import plain
+        from kite_memory.text.quoting import plain
 
         style = "red" if status == "failed" else "dim" if status in ("denied", "interrupted") else _STYLES.get(kind, "dim")
         self._console.print(plain(text)[: width()], style=style or None)
@@ -469,8 +469,6 @@ def blame(
 
 def _path_in(change: dict[str, Any]) -> str:
     """Return a changed file relative to the session's folder, or with ``~`` for the user's home."""
-    from kite_memory.cli.results import with_short_home
-
     path, folder = change["path"], change["session"]["cwd"].rstrip("/\\")
     inside = bool(folder) and path.startswith((f"{folder}/", f"{folder}\\"))
     return str(path[len(folder) + 1 :]) if inside else with_short_home(path)

@@ -18,7 +18,7 @@ from kite_memory.cli.console import ask, is_interactive, named_folder, print_dat
 from kite_memory.cli.main import add
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
-from kite_memory.text.display import clip_line, counted
+from kite_memory.text.display import clip_line, counted, duration
 
 if TYPE_CHECKING:
     from kite_memory.team.search import Team
@@ -255,9 +255,9 @@ def show(
     try:
         shown = perform("show", note=note[0], history=history)
     except KiteError:
-        if history or (theirs := _of_the_team(note[0], 0)) is None:
+        if history or (team_note := _of_the_team(note[0], 0)) is None:
             raise
-        shown = theirs | {"became": []}
+        shown = team_note | {"became": []}
     if as_json:
         print_json(shown)
     elif history:
@@ -333,7 +333,6 @@ def remember(
     if everywhere and project:
         raise UsageError("a note is --global or of a --project, not both", hint="leave one of them out")
     from kite_memory.redaction import drop_private
-    from kite_memory.text.display import duration
 
     words = _words(text)
     if ttl:

@@ -181,7 +181,7 @@ def _person(name: str) -> str:
 
 def _shown(text: str) -> str:
     """Return the text without what could move a terminal's cursor."""
-    from kite_memory.recall.rendering import plain_line
+    from kite_memory.text.quoting import plain_line
 
     return plain_line(text, 200)
 
@@ -250,7 +250,8 @@ def run(config: Config, wanted: ServeOptions, *, report: Callable[[BaseException
     """Serve until SIGINT or SIGTERM. Raises `UsageError` for unsafe settings, `KiteError` if it cannot listen."""
     import anyio
 
-    from kite_memory.mcp_server.auth_middleware import AccessRules, Admission, Audit, Readiness
+    from kite_memory.mcp_server.audit import Audit
+    from kite_memory.mcp_server.auth_middleware import AccessRules, Admission, Readiness
     from kite_memory.mcp_server.http import RequestLimits, serve
     from kite_memory.mcp_server.tokens import Tokens
 

@@ -17,7 +17,17 @@ from kite_memory.agents import registry
 from kite_memory.agents.claude_code import fast_command
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, apply, backed_up, diff, read_settings
-from kite_memory.cli.console import ask, is_interactive, print_as_is, print_data, print_error, print_json, print_message, short_path
+from kite_memory.cli.console import (
+    ask,
+    is_interactive,
+    print_as_is,
+    print_data,
+    print_error,
+    print_json,
+    print_message,
+    read_all,
+    short_path,
+)
 from kite_memory.cli.main import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, UsageError
@@ -34,19 +44,31 @@ def backups(config: Config) -> Path:
 
 def agents(config: Config) -> tuple[Agent, ...]:
     """Return the agents on this machine: Claude Code always, the others if their folder exists."""
-    codex, gemini, copilot, cursor = config.codex_root, config.gemini_root, config.copilot_root, config.cursor_cli_root
-    cline, cline_cli = cline_folder(), cline_cli_folder()
-    return registry.agents(
-        registry.AgentRoots(
-            claude=config.claude_root,
-            codex=codex if codex is not None and codex.is_dir() else None,
-            gemini=gemini if gemini is not None and (gemini / "tmp").is_dir() else None,
-            copilot=copilot if copilot is not None and copilot.is_dir() else None,
-            opencode=folder if (folder := opencode_folder()).is_dir() else None,
-            cursor=cursor if cursor is not None and cursor.is_dir() else None,
-            cline=cline if cline is not None and cline.parent.is_dir() else None,
-            cline_cli=cline_cli if cline_cli is not None and cline_cli.parent.is_dir() else None,
-        )
+    roots = _roots(config)
+    signs = {
+        "codex": roots.codex,
+        "gemini": roots.gemini and roots.gemini / "tmp",
+        "copilot": roots.copilot,
+        "opencode": roots.opencode,
+        "cursor": roots.cursor,
+        "cline": roots.cline and roots.cline.parent,
+        "cline_cli": roots.cline_cli and roots.cline_cli.parent,
+    }
+    absent: dict[str, Any] = {name: None for name, folder in signs.items() if folder is None or not folder.is_dir()}
+    return registry.agents(replace(roots, **absent))
+
+
+def _roots(config: Config) -> registry.AgentRoots:
+    """Return the folders of all agents, whether or not they exist."""
+    return registry.AgentRoots(
+        claude=config.claude_root,
+        codex=config.codex_root,
+        gemini=config.gemini_root,
+        copilot=config.copilot_root,
+        opencode=opencode_folder(),
+        cursor=config.cursor_cli_root,
+        cline=cline_folder(),
+        cline_cli=cline_cli_folder(),
     )
 
 
@@ -245,17 +267,7 @@ def uninstall_hooks(agent: AgentName = "claude-code", dry_run: DryRun = False, y
 
 def _agent(name: str) -> "tuple[Agent, Config]":
     settings = configuration.load()
-    roots = registry.AgentRoots(
-        claude=settings.claude_root,
-        codex=settings.codex_root,
-        gemini=settings.gemini_root,
-        copilot=settings.copilot_root,
-        opencode=opencode_folder(),
-        cursor=settings.cursor_cli_root,
-        cline=cline_folder(),
-        cline_cli=cline_cli_folder(),
-    )
-    return registry.agent(name, roots), settings
+    return registry.agent(name, _roots(settings)), settings
 
 
 def _change(agent: "Agent", plan: "Plan", settings: "Config", *, dry_run: bool, yes: bool) -> None:
@@ -276,8 +288,6 @@ def hooks_status(as_json: AsJson = False) -> None:
 
     Example: kmem hooks status
     """
-    from kite_memory.agents.settings_edit import read_settings
-
     settings = configuration.load()
     statuses: list[dict[str, Any]] = []
     unread: list[KiteError] = []
@@ -376,7 +386,6 @@ def set_key(name: KeyArgument) -> None:
     Example: echo "$MY_KEY" | kmem keys set anthropic
     """
     from kite_memory import keys as kept
-    from kite_memory.cli.console import read_all
 
     settings = configuration.load()
     known = kept.key_name(name)

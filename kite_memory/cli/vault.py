@@ -325,7 +325,7 @@ def export(
 
 
 def _page(here: "Services", notes: Sequence[Note], project: str) -> "ExportedPage":
-    from kite_memory.recall.rendering import plain, plain_line
+    from kite_memory.text.quoting import plain, plain_line
     from kite_memory.web.drawing import document  # imports Jinja
 
     sessions = here.operations.perform("timeline", {"project": project, "limit": 300})["sessions"]

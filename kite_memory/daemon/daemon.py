@@ -279,7 +279,6 @@ class Daemon:
         maintain: Callable[[float], object] = lambda quiet_for: None,
         review: Callable[[], object] = lambda: None,
         still_ours: Callable[[], bool] = lambda: True,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._pipeline = pipeline
         self._compare_seconds = compare_seconds
@@ -289,7 +288,6 @@ class Daemon:
         self._worked_at = time.monotonic()
         self._review = review
         self._still_ours = still_ours
-        self._clock = clock
         self._stop = threading.Event()
         self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._caught_up = threading.Event()
@@ -420,7 +418,7 @@ class Daemon:
             self._caught_up.set()
             self._chunks.ring()
             until_compare = compare_at - time.monotonic()
-            until_ripe = until_compare if ripe is None else ripe - self._clock()
+            until_ripe = until_compare if ripe is None else ripe - time.time()
             roused = self._transcripts.wait(max(0.0, min(until_compare, until_ripe)))
 
     def _distil(self) -> None:
@@ -430,13 +428,13 @@ class Daemon:
                 step = self._pipeline.distil()
             except StateNotWritten as error:
                 log.warning("%s; trying again in a minute", error)
-                step = Idle(until=self._clock() + _MINUTE, reason=str(error), hint=error.hint)
+                step = Idle(until=time.time() + _MINUTE, reason=str(error), hint=error.hint)
             match step:
                 case ChunkHandled():
                     continue
                 case Idle(until=until) as idle:
                     self.idle = idle
-                    self._chunks.wait(None if until is None else max(0.05, until - self._clock()))
+                    self._chunks.wait(None if until is None else max(0.05, until - time.time()))
 
     def _keep_review(self) -> None:
         """Carry out ticked boxes on the review page. A tick is a change to the vault like any other."""

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import assert_never
 
@@ -20,6 +20,8 @@ from kite_memory.distill.prose import bounded, clean, one_line
 from kite_memory.distill.scheduler import LONGEST_PAUSE, pause_after
 from kite_memory.errors import KiteError
 from kite_memory.model.hit import Hit, Judge, Judged, Question, Unjudged, Verdict
+from kite_memory.redaction import drop_private, redact
+from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.text.display import clip
 
 MOST_CANDIDATES = 20
@@ -36,6 +38,55 @@ _READ = 4
 _LONGEST_ANSWER = 20_000
 _LINK = re.compile(r"!?\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]|\n]{1,200}))?\]\]")
 _RELATED = re.compile(r"^\*\*Related:\*\*.*$|^> \[!failure\] (?=Rejected:)", re.MULTILINE)
+
+
+_ASKED = 6_000
+"""Limit of a prompt in characters; the judge reads part of them. Of a longer one, both ends are kept."""
+_NOTE_ASKED = 1_200
+"""Limit of a note in characters; the judge reads part of them. Short, since a question may wait with twenty notes."""
+_TITLE_ASKED = 1_600
+
+
+def bounded_question(question: Question) -> Question:
+    """Return the question bounded and with the prompt redacted, since the judge's model may be an external service."""
+    return replace(question, prompt=fit_to_leave(question.prompt), candidates=tuple(map(_shortened, question.candidates)))
+
+
+def as_judged(question: Question) -> Question:
+    """Return the question as a judge gets it: bounded and redacted."""
+    fit = bounded_question(question)
+    return replace(fit, candidates=tuple(map(_redacted, fit.candidates)))
+
+
+def fit_to_leave(text: str) -> str:
+    """Return a prompt, or both ends of a long one, redacted."""
+    if len(text) > _ASKED:
+        text = "\n…\n".join(ends(text, _ASKED * 3 // 4, _ASKED // 4))
+    return redact(text)
+
+
+def _shortened(hit: Hit) -> Hit:
+    title, body = beginning(hit.note.title, _TITLE_ASKED), beginning(hit.note.body, _NOTE_ASKED)
+    return replace(hit, note=replace(hit.note, title=title, body=body))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedactingJudge:
+    """Judge that gets redacted notes, since users write freely into their vault."""
+
+    inner: Judge
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def judge(self, question: Question, *, seconds: float) -> Judged | Unjudged:
+        return self.inner.judge(replace(question, candidates=tuple(map(_redacted, question.candidates))), seconds=seconds)
+
+
+def _redacted(hit: Hit) -> Hit:
+    title, body = (redact(drop_private(text)) for text in (hit.note.title, hit.note.body))
+    return replace(hit, note=replace(hit.note, title=title, body=body))
 
 
 def judge_prompt(question: Question) -> str:
@@ -150,6 +201,8 @@ def _probability(said: object) -> float | None:
 _MAX_TOKENS = 200
 _PATIENCE = 3
 """Failures in a row after which the model is not called for a while."""
+_SECONDS = 10.0
+"""How long a judge queue waits for an answer."""
 
 
 class ModelJudge:
@@ -306,7 +359,6 @@ class JudgeQueue:
         report: Report,
         log: Log = _log_nothing,
         fallback: Fallback = _nothing,
-        seconds: float = 10.0,
         threads: int = 2,
         waiting: int = 16,
         sessions: int = 64,
@@ -315,7 +367,6 @@ class JudgeQueue:
         self._report = report
         self._log = log
         self._fallback = fallback
-        self._seconds = seconds
         self._most_threads = threads
         self._most_waiting = waiting
         self._most_sessions = sessions
@@ -408,7 +459,7 @@ class JudgeQueue:
 
     def _asked(self, question: Question) -> Judged | Unjudged:
         try:
-            answer = self._judge.judge(question, seconds=self._seconds)
+            answer = self._judge.judge(question, seconds=_SECONDS)
             if isinstance(answer, Unjudged):
                 return self._fallback(question)
             if not self._closed:

@@ -1,6 +1,7 @@
-"""Extraction by a model through any back end: choose the notes it sees, build the prompt, and check the answer."""
+"""Extraction by a model through any back end: choose the notes it sees, build the prompt, check the answer, estimate the calls."""
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -14,6 +15,7 @@ from kite_memory.distill.extractor import (
     Inquiry,
     Misconfigured,
     Outcome,
+    Prices,
     PromptTemplate,
     Refused,
     Reply,
@@ -228,3 +230,65 @@ def admitted(sent: object, asked: Sequence[ChunkInPrompt], prompt: PromptTemplat
         record, verdicts = apply_quality_gate(read.record, events, fixed, each.chunk.provenance)
         record = replace(record, weighed=tuple(each.offered.values()))
         yield Answer(record=record, usage=Usage(), refused_items=read.refused + verdicts)
+
+
+_NOTES = 450
+"""Tokens of the notes shown with a chunk, on average over a backlog that begins with none."""
+_ANSWER, _ANSWER_OF = 20, 0.17
+"""Tokens of an answer about a chunk: a fixed number, and a share of the chunk's own. From nine handwritten answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tariff:
+    """What is known of every call beforehand. ``fixed`` are the tokens that are the same in all calls; ``cached``: one call writes
+    them to the service's cache, and the ones after it read them there. ``chars`` are characters to a token.
+    """
+
+    fixed: int
+    chars: float = 3.6
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """Expected cost of a backlog. An average, unlike the upper limit that the day's budget books."""
+
+    chunks: int = 0
+    calls: int = 0
+    fresh: int = 0
+    written: int = 0
+    read: int = 0
+    tokens_out: int = 0
+
+    @property
+    def tokens_in(self) -> int:
+        return self.fresh + self.written + self.read
+
+    def dollars(self, prices: Prices) -> float:
+        return prices.of(fresh=self.fresh, written=self.written, read=self.read, out=self.tokens_out).dollars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """Chunks without notes. ``lengths`` are characters of condensed chunks, each standing for ``each`` chunks of its kind."""
+
+    lengths: Sequence[int]
+    each: float = 1.0
+
+    def bill(self, tariff: Tariff) -> Bill:
+        long = [length for length in self.lengths if length > SHORT]
+        short = [length for length in self.lengths if length <= SHORT]
+        by_size = math.ceil(sum(short) * self.each / (0.85 * TOGETHER))  # calls are seldom filled completely
+        calls = round(len(long) * self.each + max(by_size, math.ceil(len(short) * self.each / MOST_TOGETHER)))
+        tokens = sum(self.lengths) * self.each / tariff.chars
+        chunks = len(self.lengths) * self.each
+        written = min(calls, 1) if tariff.cached else 0
+        read = calls - written if tariff.cached else 0
+        return Bill(
+            chunks=round(chunks),
+            calls=calls,
+            fresh=round(tokens + chunks * _NOTES) + (calls - written - read) * tariff.fixed,
+            written=written * tariff.fixed,
+            read=read * tariff.fixed,
+            tokens_out=round(chunks * _ANSWER + tokens * _ANSWER_OF),
+        )

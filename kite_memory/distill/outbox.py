@@ -343,9 +343,9 @@ class Outbox:
         )
         return [_waiting(row) for row in rows]
 
-    def for_batches(self, now: float, *, limit: int = 500) -> list[WaitingChunk]:
+    def for_batches(self, now: float) -> list[WaitingChunk]:
         """Return the first waiting chunk of each session, if it is to go in a batch, in order."""
-        return [_waiting(row) for row in self._all(f"{_FIRST_OF_SESSIONS} AND by_batch ORDER BY seq LIMIT ?", (now, limit))]
+        return [_waiting(row) for row in self._all(f"{_FIRST_OF_SESSIONS} AND by_batch ORDER BY seq LIMIT 500", (now,))]
 
     def in_batch(self, batch: int) -> list[WaitingChunk]:
         """Return the chunks of a batch without an outcome; others may have been erased from since they were sent."""
@@ -463,13 +463,12 @@ class Outbox:
     def drop_answers(self, events: Iterable[tuple[str, str, int]]) -> None:
         """Delete stored and pending answers about these events: provider, session and ordinal.
 
-        No notes are made from them either.
+        Any sentence of an answer may hold their words, so no notes are made from it. The chunk is sent again, without the events.
         """
         with self._transaction() as database:
             database.executemany(
-                "UPDATE chunks SET record = NULL, state = CASE state WHEN 'answered' THEN 'nothing' WHEN 'asked' THEN 'waiting'"
-                " ELSE state END WHERE provider = ? AND session = ? AND first <= ? AND last >= ?"
-                " AND (record IS NOT NULL OR state = 'asked')",
+                "UPDATE chunks SET record = NULL, state = IIF(state IN ('answered', 'asked'), 'waiting', state)"
+                " WHERE provider = ? AND session = ? AND first <= ? AND last >= ? AND (record IS NOT NULL OR state = 'asked')",
                 [(provider, session, ordinal, ordinal) for provider, session, ordinal in events],
             )
 

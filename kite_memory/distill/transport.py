@@ -19,6 +19,7 @@ from kite_memory.distill.extractor import Busy, Misconfigured, Refused
 from kite_memory.distill.prose import one_line
 from kite_memory.redaction import redact
 from kite_memory.redaction.cutting import beginning
+from kite_memory.system import LOOPBACK
 from kite_memory.text.display import clip
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 LONGEST_WAIT = 3_600.0
 _LARGEST_RESPONSE = 4_000_000
 _LONGEST_CONNECT = 10.0
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def line(seconds: float) -> Iterator[TimedConnection]:
         verify=_trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"), int(time.monotonic() // 3_600)),
         timeout=Timeout(seconds, connect=min(_LONGEST_CONNECT, seconds)),
         follow_redirects=False,  # the key and the transcript go where they were sent, and nowhere else
-        mounts={f"all://{f'[{host}]' if ':' in host else host}": None for host in _LOOPBACK},  # a proxy cannot reach our loopback
+        mounts={f"all://{f'[{host}]' if ':' in host else host}": None for host in LOOPBACK},  # a proxy cannot reach our loopback
         headers={"accept-encoding": "identity"},  # an unpacked body could be a thousand times the counted size
         event_hooks={"request": [watched], "response": [_bound]},
     )
@@ -135,7 +135,7 @@ def remaining(seconds: float, since: float) -> float:
 
 def is_loopback(base_url: str) -> bool:
     try:
-        return (urlsplit(base_url).hostname or "") in _LOOPBACK
+        return (urlsplit(base_url).hostname or "") in LOOPBACK
     except ValueError:
         return False
 

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import socket
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,22 +16,18 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kite_memory.errors import KiteError
+from kite_memory.mcp_server.audit import Audit, Metrics, MetricsMissing
 from kite_memory.mcp_server.auth_middleware import (
     ADMITTED,
     LONGEST_BODY,
     Admission,
     Admitted,
-    Audit,
     AuthMiddleware,
     Buckets,
-    Metrics,
-    MetricsMissing,
     Readiness,
 )
 from kite_memory.mcp_server.server import Report, client_of, server_over
-from kite_memory.tools import declarations
-from kite_memory.tools.declarations import Json, Perform
+from kite_memory.tools.declarations import FinishedCall, Perform, observed
 from kite_memory.tools.store import Asker, NotAllowed
 
 _KNOWN = (
@@ -190,9 +185,8 @@ async def serve(
         waiting = waits
 
     metrics = _metrics(readiness.starting, waits)
-    server = server_over(
-        audited(perform, admission.audit, metrics), partial(who, team=team), report, at_once=_CALLS_AT_ONCE, everything=everything
-    )
+    recorded = observed(perform, partial(_record, audit=admission.audit, metrics=metrics))
+    server = server_over(recorded, partial(who, team=team), report, at_once=_CALLS_AT_ONCE, everything=everything)
     manager = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True, max_request_body_size=LONGEST_BODY)
     gate = AuthMiddleware(
         manager.handle_request,
@@ -251,21 +245,9 @@ def who(context: ServerRequestContext[Any, Any], *, team: bool = False) -> Visit
     )
 
 
-def audited(perform: Perform, audit: Audit, metrics: Metrics | None = None) -> Perform:
-    def performed(tool: str, arguments: Json, asker: Asker) -> Json:
-        began, outcome = time.perf_counter(), "failed: a bug"
-        try:
-            result = perform(tool, arguments, asker)
-            outcome = "ok"
-            return result
-        except KiteError as error:
-            outcome = str(declarations.error_json(error)["kind"])
-            raise
-        finally:
-            who = {"token": asker.token, "address": asker.address} if isinstance(asker, Visitor) else {"token": "", "address": ""}
-            took = time.perf_counter() - began
-            audit.note(**who, what=tool, outcome=outcome, took_ms=took * 1000)
-            if metrics is not None:
-                metrics.call(tool, outcome, took)
-
-    return performed
+def _record(call: FinishedCall, audit: Audit, metrics: Metrics | None) -> None:
+    by = call.asker
+    who = {"token": by.token, "address": by.address} if isinstance(by, Visitor) else {"token": "", "address": ""}
+    audit.note(**who, what=call.tool, outcome=call.outcome, took_ms=call.seconds * 1000)
+    if metrics is not None:
+        metrics.call(call.tool, call.outcome, call.seconds)

@@ -18,6 +18,7 @@ import jwt
 
 from kite_memory.mcp_server.tokens import StoredToken, Turned
 from kite_memory.model.note import Scope
+from kite_memory.system import LOOPBACK
 
 ALGORITHMS: Final = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
 """Asymmetric ones only: with a symmetric one the issuer's public key would be the secret."""
@@ -30,7 +31,6 @@ _LONGEST_ANSWER: Final = 1 << 18
 _FETCH_SECONDS: Final = 5.0
 _FRESH_SECONDS: Final = 3_600.0
 _BETWEEN_FETCHES: Final = 30.0
-_HERE: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 log = logging.getLogger("kite_memory.mcp_server")
 
@@ -60,7 +60,7 @@ Fetch = Callable[[str], Any]
 class IssuerKeys:
     """The issuer's public keys by id, fetched when first needed. Thread-safe.
 
-    They are fetched again after an hour and for an unknown id, but never twice within ``pause`` seconds, whether or not that
+    They are fetched again after an hour and for an unknown id, but never twice within thirty seconds, whether or not that
     succeeded. If the issuer does not answer, the keys known so far stay valid. With known keys, no request waits for a fetch that
     another thread has begun.
     """
@@ -70,12 +70,10 @@ class IssuerKeys:
         issuer: str,
         *,
         fetch: "Fetch | None" = None,
-        pause: float = _BETWEEN_FETCHES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._issuer = issuer
         self._fetch = fetch or fetched
-        self._pause = pause
         self._clock = clock
         self._fetching = threading.Lock()
         self._keys: Mapping[str, dict[str, Any]] = {}
@@ -110,7 +108,7 @@ class IssuerKeys:
             return
         try:
             now = self._clock()
-            if now < self._tried + self._pause or (id in self._keys and now < self._fresh_until):
+            if now < self._tried + _BETWEEN_FETCHES or (id in self._keys and now < self._fresh_until):
                 return
             self._tried = now
             try:
@@ -127,7 +125,7 @@ class IssuerKeys:
         if not isinstance(metadata, dict) or metadata.get("issuer") != self._issuer:
             raise IssuerUnavailable("its metadata names another issuer")
         address = metadata.get("jwks_uri")
-        if not isinstance(address, str) or not is_private_address(address):
+        if not isinstance(address, str) or not is_https_or_local(address):
             raise IssuerUnavailable("its metadata names no https address for the keys")
         answer = self._fetch(address)
         listed = answer.get("keys") if isinstance(answer, dict) else None
@@ -224,13 +222,13 @@ def _projects(claim: object) -> frozenset[str]:
     return frozenset(word for word in words_of(claim)[:_MOST_PROJECTS] if word and word.isprintable())
 
 
-def is_private_address(address: str) -> bool:
+def is_https_or_local(address: str) -> bool:
     """Return whether what comes from the address cannot be changed on the way: it is https, or on this machine."""
     try:
         parts = urlsplit(address)
     except ValueError:
         return False
-    return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE))
+    return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK))
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -241,7 +239,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 def fetched(address: str) -> Any:
     """Return the JSON at the address, without following redirects. Raises `IssuerUnavailable`."""
     opener = urllib.request.build_opener(_NoRedirects)
-    request = urllib.request.Request(address, headers={"accept": "application/json"})  # noqa: S310 - `is_private_address`
+    request = urllib.request.Request(address, headers={"accept": "application/json"})  # noqa: S310 - `is_https_or_local`
     try:
         with opener.open(request, timeout=_FETCH_SECONDS) as answer:
             body = answer.read(_LONGEST_ANSWER + 1)

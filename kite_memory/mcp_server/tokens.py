@@ -20,7 +20,7 @@ from typing import Literal
 
 from kite_memory.errors import KiteError, StateDamaged, UsageError
 from kite_memory.model.note import Scope
-from kite_memory.system import sqlite
+from kite_memory.system import sqlite, utc_now
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.tools.store import OWNER, Grant
 
@@ -85,7 +85,7 @@ class StoredToken:
 class Tokens:
     """Store of tokens. Thread-safe, and safe beside other processes: a token revoked by one is refused by all from then on."""
 
-    def __init__(self, folder: Path, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, folder: Path, *, clock: Callable[[], datetime] = utc_now) -> None:
         make_private_folder(folder)
         self._clock = clock
         self._lock = threading.Lock()

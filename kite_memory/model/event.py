@@ -3,7 +3,8 @@
 Only `redaction` makes the types of what has passed it; whatever stores or sends text demands them.
 """
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -151,6 +152,19 @@ def opens_turn(event: Event) -> bool:
     """Return whether the user starts a turn with this event: by a prompt, or by approving a plan."""
     plan = event.type is EventType.DECISION and event.tool == PLANNING
     return event.role == "user" and (event.type is EventType.USER_MESSAGE or plan)
+
+
+def merged_by_time(*each: Sequence[Event]) -> list[Event]:
+    """Merge sequences of events by time; the order within each is kept."""
+    return [event for _, event in heapq.merge(*map(_in_time, each), key=lambda pair: pair[0])]
+
+
+def _in_time(events: Sequence[Event]) -> Iterator[tuple[datetime, Event]]:
+    """Yield the events with times that never decrease, so that a clock that jumps back does not change the order."""
+    latest: datetime | None = None
+    for event in events:
+        latest = event.at if latest is None else max(latest, event.at)
+        yield latest, event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

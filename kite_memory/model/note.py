@@ -327,9 +327,19 @@ class Note:
     origin: Origin = "assistant"
     importance: int = 2
 
+    @property
+    def name(self) -> str:
+        """What identifies it permanently: its id, or its path if it has none."""
+        return self.id or self.path
+
     def has_expired(self, now: datetime) -> bool:
         """Return whether it has expired. An expired note is ignored everywhere; only its file remains for its owner."""
         return self.expires is not None and self.expires <= now
+
+    @property
+    def holds_from(self) -> datetime:
+        """The time from which it holds, and what it replaces no longer does."""
+        return self.valid_from or self.created
 
     @property
     def is_asked_about(self) -> bool:
@@ -368,14 +378,9 @@ class SimilarNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Existing notes near a note.
-
-    ``near`` is sorted, likeliest first. ``rarity`` is the weight of each word of all these notes, in lower case; a word missing
-    from it has no weight.
-    """
+    """Existing notes near a note, likeliest first."""
 
     near: tuple[SimilarNote, ...] = ()
-    rarity: Mapping[str, float] | None = None
 
 
 Surround = Callable[[Note], Surroundings]

@@ -305,7 +305,7 @@ class VerdictLog:
     def log(self, question: Question, judged: Judged, at: datetime) -> None:
         """Log a judge's verdicts. The question's text is not kept."""
         found = {verdict.note: verdict.probability for verdict in judged.verdicts}
-        names = [hit.note.id or hit.note.path for hit in question.candidates]
+        names = [hit.note.name for hit in question.candidates]
         notes = [[name, hit.score, found.get(name, 0.0)] for name, hit in zip(names, question.candidates, strict=True)]
         with self._changing() as connection:
             connection.execute(

@@ -350,16 +350,6 @@ class Index:
         said = set(terms)
         return [sum(worth[word] for word in each & said) / (sum(worth[word] for word in each) or 1.0) for each in names]
 
-    def rarities(self, words: Collection[str]) -> dict[str, float]:
-        """Return how rare each word is; words are in the form that `lexical.terms` returns."""
-        try:
-            total = len(self._current())
-            with self._catalogue.reading() as connection:
-                return lexical.rarities(connection, words, total)
-        except sqlite3.Error as error:
-            self._noted([self._problem(f"the catalogue cannot be used: {error}")])
-            return {}
-
     def project_number(self, project: str) -> int:
         """Return the project's number in `Columns`; -1 for a project without notes."""
         try:

@@ -19,7 +19,7 @@ from kite_memory.recall import search
 from kite_memory.recall.cautions import Caution, concerns, read
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import terms
-from kite_memory.recall.prose import name, prose
+from kite_memory.recall.prose import prose
 from kite_memory.recall.rendering import shortened
 from kite_memory.recall.search import best
 from kite_memory.text import lazy_regex
@@ -157,9 +157,7 @@ def candidates(text: str, near: Sequence[Hit]) -> list[Pointer]:
     for hit in near:
         title = title_line(hit.note)
         if title and not repeats(hit.note, said):
-            pointer = Pointer(
-                id=name(hit.note), title=title, date=hit.note.created, score=hit.score, evidence=hit.note.evidence[:4]
-            )
+            pointer = Pointer(id=hit.note.name, title=title, date=hit.note.created, score=hit.score, evidence=hit.note.evidence[:4])
             found.setdefault(pointer.id, pointer)
     return list(found.values())
 
@@ -193,9 +191,9 @@ def pointers(
     return tuple(replace(each, again=each.id in listed) for each in likely)
 
 
-def least_of_conversations(listed: Mapping[str, float], thresholds: PointerThresholds = POINTER_THRESHOLDS) -> float:
+def least_of_conversations(listed: Mapping[str, float]) -> float:
     """Return the least probability of a conversation that this session is pointed at."""
-    return thresholds.talk * _risen(listed, thresholds)
+    return POINTER_THRESHOLDS.talk * _risen(listed, POINTER_THRESHOLDS)
 
 
 def conversations(
@@ -264,8 +262,7 @@ def nearest(index: Index, note: Note, now: float, *, limit: int = 8) -> Surround
         for row, number in zip(first.tolist(), numbers, strict=True)
         if (found := notes.get(number)) is not None and found.id not in ("", note.id)
     ][:limit]
-    words = {word for each in (note, *(one.note for one in near)) for word in terms(_said(each))}
-    return Surroundings(near=tuple(near), rarity=index.rarities(words))
+    return Surroundings(near=tuple(near))
 
 
 def _said(note: Note) -> str:
@@ -350,7 +347,7 @@ def contents(
     found = index.notes(notes["number"][rows].tolist())
     for row in rows.tolist():
         note = found.get(int(notes["number"][row]))
-        if note is None or name(note) in shown or name(note) in ranked:
+        if note is None or note.name in shown or note.name in ranked:
             continue
         line = title_line(note)
         if note.drifted or not line or is_past(note, today):
@@ -358,7 +355,7 @@ def contents(
         score = float(scores[row])
         if routine and _warns_of(note, routine):
             score += _ROUTINE
-        ranked[name(note)] = (
+        ranked[note.name] = (
             score,
             Hit(note=note, score=round(max(0.0, min(1.0, score / 5)), 4), why="matters in this project"),
             line,
@@ -372,11 +369,11 @@ def _in_turn(best_first: Sequence[_Listed], at_rest: Collection[str]) -> list[_L
     """Return the lines in the order of their scores, notes ``at_rest`` behind their equals. Of the first lines only some make room:
     a large vault has equals without end, and the best notes would not be listed again.
     """
-    resting = [called for _, hit, _ in best_first[:MOST] if (called := name(hit.note)) in at_rest]
+    resting = [called for _, hit, _ in best_first[:MOST] if (called := hit.note.name) in at_rest]
     staying = resting[: max(0, len(resting) - _MAKING_ROOM)]
 
     def score(each: _Listed) -> float:
-        called = name(each[1].note)
+        called = each[1].note.name
         return each[0] + (_RESTED if called in at_rest and called not in staying else 0.0)
 
     return sorted(best_first, key=lambda each: -score(each))

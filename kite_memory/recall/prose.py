@@ -64,11 +64,6 @@ def unlinked(markdown: str) -> str:
     return _LINK.sub(shown, markdown)
 
 
-def name(note: Note) -> str:
-    """Return what identifies a note permanently: its id, or its path if it has none."""
-    return note.id or note.path
-
-
 def prose(body: str) -> str:
     """Return the body without its lines of mere links."""
     text = _TURNED_DOWN.sub("**Rejected:**", _RELATED.sub("", body[:CHARACTERS_PER_NOTE]))

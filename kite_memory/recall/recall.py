@@ -4,7 +4,7 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,7 @@ from kite_memory.recall.catalogue import VisibleNotes
 from kite_memory.recall.gate import personal
 from kite_memory.recall.index import Evidence, Index, Refreshed, no_evidence
 from kite_memory.recall.pointing import Commands, contents, nearest, nothing_run
-from kite_memory.recall.prose import NoteFiles, name
+from kite_memory.recall.prose import NoteFiles
 from kite_memory.recall.rendering import CHARACTERS, block, handle, render_prompt_block
 from kite_memory.recall.rendering import contents as list_of
 from kite_memory.recall.search import Query, recent, search, spoken, unbound
@@ -35,6 +35,7 @@ from kite_memory.recall.select import (
 from kite_memory.recall.session_memory import TEAMS, Occasion, SessionMemory, ShownNote
 from kite_memory.recall.tool_advice import ToolAdvice
 from kite_memory.recall.uptake import Moment
+from kite_memory.system import utc_now
 from kite_memory.text.shell import Action
 
 _ANYTHING = 0.50
@@ -48,10 +49,6 @@ _STRANGE = 0.20
 _LIST_TOKENS = 300
 _POINTER_TOKENS, _FIRST_POINTER_TOKENS = 130, 300
 _LEARNED_FROM = timedelta(days=180)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _go_on() -> bool:
@@ -77,7 +74,7 @@ class Recall:
         requirement: Requirement | None = None,
         notes_per_prompt: int = 2,
         tokens_per_prompt: int = 1600,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = utc_now,
         fixes: Fixes | None = None,
         cards: ConversationLookup | None = None,
         commands: Commands = nothing_run,
@@ -186,7 +183,7 @@ class Recall:
 
         A question about a note that has been forgotten meanwhile is not logged.
         """
-        if not all(self._index.numbers(name(hit.note)) for hit in question.candidates):
+        if not all(self._index.numbers(hit.note.name) for hit in question.candidates):
             return
         try:
             self._memory.verdicts.log(question, judged, self._clock())
@@ -195,7 +192,7 @@ class Recall:
 
     def likely(self, question: Question) -> Judged:
         """Return the verdicts that the gate alone gives, for use when the judge returned none."""
-        verdicts = (Verdict(note=name(hit.note), probability=hit.score) for hit in question.candidates)
+        verdicts = (Verdict(note=hit.note.name, probability=hit.score) for hit in question.candidates)
         return Judged(verdicts=tuple(each for each in verdicts if each.probability >= self._requirement.likely), by_gate=True)
 
     def judged(
@@ -210,10 +207,10 @@ class Recall:
     def _ruled(self, question: Question, judged: Judged, tokens: int | None) -> Selection:
         found = {verdict.note: verdict.probability for verdict in judged.verdicts} if judged.anything >= _ANYTHING else {}
         shown = self._shown(question.session)
-        asked = [hit for hit in question.candidates if name(hit.note) in found]
+        asked = [hit for hit in question.candidates if hit.note.name in found]
         who = "the gate, for want of a judge" if judged.by_gate else "the judge"
-        hits = [replace(hit, score=found[name(hit.note)], why=who) for hit in self._in_force(asked)]
-        hits = sorted((hit for hit in hits if name(hit.note) not in shown), key=lambda hit: -hit.score)
+        hits = [replace(hit, score=found[hit.note.name], why=who) for hit in self._in_force(asked)]
+        hits = sorted((hit for hit in hits if hit.note.name not in shown), key=lambda hit: -hit.score)
         first, also = (
             (self._requirement.likely, self._requirement.likely * self._fitted.second) if judged.by_gate else (_FIRST, _ALSO)
         )
@@ -295,7 +292,7 @@ class Recall:
 
     def _named(self, called: str) -> str:
         note = self._index.called(called)
-        return name(note) if note is not None else ""
+        return note.name if note is not None else ""
 
     def take_over(self, session: str, origin: str) -> None:
         """Count what the session ``origin`` was shown as shown to its fork ``session`` too. Raises nothing."""
@@ -389,10 +386,10 @@ class Recall:
             return (), ()
         listed = self._memory.listed(prompt.session) if prompt.session else {}
         shown = self._shown(prompt.session)
-        said = {name(hit.note) for hit in chosen}.union(shown)
+        said = {hit.note.name for hit in chosen}.union(shown)
         given = [hit.note for hit in chosen] + [note for each in shown if (note := self._index.called(each)) is not None]
         cited = {reference for note in given for reference in note.evidence}
-        near = [hit for hit in weighed.near if name(hit.note) not in said]
+        near = [hit for hit in weighed.near if hit.note.name not in said]
         could = pointing.candidates(prompt.text, near)
         scores = [hit.score for hit in near]
         asks = not chosen and pointing.asks_of_the_past(prompt.text)
@@ -436,7 +433,7 @@ class Recall:
         columns = self._index.columns()
         may_be_shown = spoken(columns, self._clock().timestamp(), unbound(columns))
         for hit in hits:
-            numbers = self._index.numbers(name(hit.note))
+            numbers = self._index.numbers(hit.note.name)
             rows = columns.rows_of(np.array(numbers, np.int64)).tolist()
             notes = self._index.notes([number for number, row in zip(numbers, rows, strict=True) if row >= 0 and may_be_shown[row]])
             for note in list(notes.values())[:1]:
@@ -445,7 +442,7 @@ class Recall:
     def _occasion(self, prompt: Prompt, injection: Injection, *, moment: Moment) -> Occasion:
         listed = moment == "start"
         given = [
-            ShownNote(note=name(hit.note), score=pointing.POINTER_THRESHOLDS.listed if listed else hit.score)
+            ShownNote(note=hit.note.name, score=pointing.POINTER_THRESHOLDS.listed if listed else hit.score)
             for hit in injection.hits
         ]
         given += [ShownNote(note=quote.id, score=quote.score, voice="quote") for quote in injection.quotes]

@@ -8,24 +8,7 @@ from kite_memory.model.hit import Hit, Pointer, Quote
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.recall.prose import prose
 from kite_memory.text import lazy_regex
-from kite_memory.text.quoting import plain, plain_line, quoted
-
-__all__ = [
-    "PromptBlock",
-    "RenderedBlock",
-    "block",
-    "contents",
-    "estimated_tokens",
-    "first_words",
-    "handle",
-    "likely_tokens",
-    "plain",
-    "plain_line",
-    "quoted",
-    "remarks",
-    "render_prompt_block",
-    "shortened",
-]
+from kite_memory.text.quoting import plain_line, quoted
 
 _OPENING = "<vault-context>\n[Relevant vault context: quoted notes from {whose}, newest evidence first]"
 _CLOSING = "</vault-context>"
@@ -98,7 +81,7 @@ def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> RenderedBlock:
     left = tokens - likely_tokens(f"{opening}\n{_CLOSING}")
     listed: list[tuple[Hit, str]] = []
     for hit, title in lines:
-        called = handle(hit.note.id or hit.note.path)
+        called = handle(hit.note.name)
         said = first_words(quoted(plain_line(title, _POINTED_LENGTH)), _TITLE_TOKENS)
         line = f"- {called} {said}"
         needed = likely_tokens(line) + 1

@@ -19,8 +19,8 @@ from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus, Sco
 from kite_memory.recall.catalogue import KINDS, SCOPES, STATUSES, Columns, Pairs, VisibleNotes
 from kite_memory.recall.embedder import Space, Vectors
 from kite_memory.recall.index import Index, Signals
-from kite_memory.recall.prose import name, prose
-from kite_memory.recall.rendering import plain_line
+from kite_memory.recall.prose import prose
+from kite_memory.text.quoting import plain_line
 from kite_memory.text.stems import language_of
 
 Scores = npt.NDArray[np.float64]
@@ -235,10 +235,10 @@ def hits(index: Index, signals: Signals, scores: Scores, *, inherited: Mask, lim
         words = index.matched_words(signals.terms, numbers)
         for row, number in zip(some.tolist(), numbers, strict=True):
             note = notes.get(number)
-            if note is None or name(note) in chosen or len(chosen) == limit:
+            if note is None or note.name in chosen or len(chosen) == limit:
                 continue
             matched = words.get(number, ())
-            chosen[name(note)] = Hit(
+            chosen[note.name] = Hit(
                 note=note,
                 score=round(min(1.0, max(0.0, float(scores[row]))), 4),
                 why=", ".join(_reasons(note, float(signals.cosine[row]), matched, bool(inherited[row]), project)),
@@ -295,7 +295,7 @@ def recent(index: Index, *, project: str, kinds: Collection[NoteKind], limit: in
         notes = index.notes(numbers)
         for number in numbers:
             if (note := notes.get(number)) is not None:
-                chosen.setdefault(name(note), note)
+                chosen.setdefault(note.name, note)
         if len(chosen) >= limit:
             break
     return list(chosen.values())[:limit]

@@ -22,7 +22,6 @@ from kite_memory.recall import gate, lexical, search
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index, Signals
 from kite_memory.recall.lexical import essence
-from kite_memory.recall.prose import name
 from kite_memory.recall.search import best, hits
 from kite_memory.recall.session_memory import Occasion, SessionMemory
 from kite_memory.recall.uptake import Tally, habit
@@ -390,7 +389,7 @@ def _by_score(searched: _Search, threshold: float) -> Weighed:
         scores = np.where(scores >= threshold - _NEAR, scores, -np.inf)
     enough = (CANDIDATES if explain_all else limit) + min(len(searched.shown), _SEEN) + _SPARE
     candidates = searched.hits(scores, enough)
-    fresh = tuple(hit for hit in candidates if name(hit.note) not in searched.shown)[: CANDIDATES if explain_all else limit]
+    fresh = tuple(hit for hit in candidates if hit.note.name not in searched.shown)[: CANDIDATES if explain_all else limit]
     chosen = sum(hit.score >= threshold for hit in fresh[:limit])
     silence = ""
     if not chosen and candidates and candidates[0].score >= threshold:
@@ -434,8 +433,8 @@ def _by_gate(searched: _Search, requirement: Requirement, tallies: Mapping[str, 
     by_row = np.full(len(searched.signals.columns), -np.inf)
     by_row[estimates.rows[wanted]] = probabilities[wanted]
     found = searched.hits(by_row, len(wanted)) if wanted else ()
-    placed = {name(candidates[place].note): place for place in wanted}
-    places = [placed[name(hit.note)] for hit in found]
+    placed = {candidates[place].note.name: place for place in wanted}
+    places = [placed[hit.note.name] for hit in found]
     silence = ""
     if not sure and (np.delete(probabilities, order) >= requirement.probability).any():
         silence = "already shown in this session"
@@ -470,15 +469,15 @@ def _estimates(searched: _Search, fitted: Gate, tallies: Mapping[str, Tally]) ->
     for row in rows.tolist():
         note = notes.get(int(columns.notes["number"][row]))
         if note is not None:
-            names.setdefault(name(note), row)
+            names.setdefault(note.name, row)
     rows = np.array(list(names.values())[: CANDIDATES + seen], np.intp)
     candidates = _candidates(searched, rows, notes, near)
     terms = len(lexical.terms(essence(prompt.text)))
     figures = gate.figures(prompt.text, terms, prompt.situation.position, candidates)
-    habits = [habit(tally) if (tally := tallies.get(name(each.note))) else 0.0 for each in candidates]
+    habits = [habit(tally) if (tally := tallies.get(each.note.name)) else 0.0 for each in candidates]
     habits = [one + _DRIFTED * (each.note.drifted is not None) for one, each in zip(habits, candidates, strict=True)]
     probabilities = fitted.probabilities(figures, habits)
-    fresh = [place for place, each in enumerate(candidates) if name(each.note) not in searched.shown]
+    fresh = [place for place, each in enumerate(candidates) if each.note.name not in searched.shown]
     return _Estimates(
         candidates=candidates,
         rows=rows,

@@ -15,13 +15,13 @@ from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall import search
 from kite_memory.recall.cautions import NoteWarnings, activities, concerns, heeded, read, shows
 from kite_memory.recall.index import Index
-from kite_memory.recall.prose import name
-from kite_memory.recall.rendering import block, quoted, shortened
+from kite_memory.recall.rendering import block, shortened
 from kite_memory.recall.select import Delivery, Selection, deliver, silence
 from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import normal, signatures
+from kite_memory.text.quoting import quoted
 from kite_memory.text.shell import Action, Invocation, invocations, purposes
 
 _REPAIRS = lazy_regex(
@@ -220,7 +220,7 @@ class ToolAdvice:
         # Preferences and important notes come before notes that share more words.
         read.sort(key=lambda pair: (pair[0].kind is not NoteKind.PREFERENCE, -pair[0].importance))
         for note, reading in read:
-            if name(note) not in shown:
+            if note.name not in shown:
                 yield note, reading
 
     def _read(self, catalogue: str, numbers: Sequence[int]) -> list[tuple[Note, NoteWarnings]]:
@@ -269,7 +269,7 @@ def _failing_lines(error: str) -> tuple[list[str], list[str]]:
 def _said_by(note: Note, sentence: str, why: str) -> Remark:
     title = note.title.strip().rstrip(".")
     says = sentence if not title or sentence.startswith(title) else f"{title}: {sentence}"
-    return Remark(name=name(note), why=why, hit=Hit(note=note, score=1.0, why=why, snippet=says), known=True)
+    return Remark(name=note.name, why=why, hit=Hit(note=note, score=1.0, why=why, snippet=says), known=True)
 
 
 def _fix_remark(fix: Fix, said: str) -> Remark:

@@ -276,7 +276,7 @@ def find_assigned(raw: bytes, small: bytes, words: TextWords, spans: list[Span])
         name = raw[start:closers].lstrip(b".-$_")
         if (former := _FORMER_WORD.search(raw[max(0, start - 16) : start])) and name.lower() in _LATTER_WORDS:
             name = former[1] + b" " + name
-        what = promise(name)
+        what = promise(name) if b":secretsmanager:" not in raw[max(0, start - 64) : start] else Promise.NONE
         if name[-6:].lower() == b"cookie" and value >= looked:
             looked = _cookies(raw, value, spans)
         elif what is not Promise.NONE:

@@ -90,8 +90,8 @@ def _start_of_tail(text: str, cut: int, gap: re.Pattern[str]) -> int:
 
 
 def _fill(text: str) -> str:
-    """Return empty lines with which a part of a long text counts as long itself: fewer words are weighed in one."""
-    return "\n" * (LONG + 1) if len(text) > LONG else ""
+    """Return a blank line with which a part of a long text counts as long itself: fewer words are weighed in one."""
+    return "\n" + "\t" * LONG + "\n" if len(text) > LONG else ""
 
 
 def _alike(one: str, other: str) -> int:

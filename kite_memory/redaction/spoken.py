@@ -269,8 +269,8 @@ def _look(raw: bytes, small: bytes, sighting: Sighting, table: Table, spans: lis
     stop = raw.find(b"\n", at, at + _WINDOW)
     stop = stop if stop >= 0 else min(len(raw), at + _WINDOW)
     begin = max(raw.rfind(b"\n", max(0, start - _WINDOW), start) + 1, start - _WINDOW)
-    if weak and raw[at : at + 1] == b"\n" and not raw[begin:start].strip():
-        return table  # a statement of Python
+    if (weak and raw[at : at + 1] == b"\n" and not raw[begin:start].strip()) or small[end:at] in _HOW:
+        return table  # a statement of Python, or how passwords are stored
     if foreign and not _ONE_CASE.fullmatch(raw, start, at):
         return table  # the beginning of a name in code
     on_next_line(raw, start, at, stop, spans)
@@ -313,6 +313,7 @@ class _Line(NamedTuple):
     """The label begins its line, as in a file of settings."""
 
 
+_HOW = frozenset(b"_encryption _hashing _hasher _algorithm".split())
 _USERS = tuple(b"user usr login account acct admin root benutzer usuari utilisateur identifiant gebruiker utente kennung".split())
 """Words for whose password it is."""
 _JOINED_TO = lazy_regex(rb"(?:[,;/&:|+\-)\"'`]|\b(?:and|with|w|mit|y|e|et|en))[ \t]{0,3}\Z|\A[ \t]{0,8}\Z")
@@ -507,7 +508,7 @@ def _stated(
     """Find a plain word that a sentence or a line of settings states to be the password: by its place, not by its look."""
     start, at, stop = place
     before = raw[begin:start]
-    if before.translate(None, _NOT_CODE) or (weak and small[start:at] not in _STATING):
+    if before.translate(None, _NOT_CODE) or (weak and small[start:at] not in (b"secret", b"pass", b"creds", b"psk")):
         return
     if aside := _ASIDE.match(raw, at, stop):
         at = aside.end()
@@ -517,12 +518,14 @@ def _stated(
     if found is None:
         said = small[begin:start]
         beside = _ALONG.search(said[-64:]) is not None or _USER_NAMED.search(said[-100:]) is not None
-        beside = (beside and not weak) or small[start:at] in _ABBREVIATED or _USER_NAMED.search(said[-100:]) is not None
+        beside = (beside and not weak) or small[start:at] in (b"pw", b"pwd") or _USER_NAMED.search(said[-100:]) is not None
         beside = beside or (language == "another" and (raw[at - 1] == _OTHER_LETTER or raw[start - 2 : start - 1].isalnum()))
         found = _STATED_BESIDE.match(small, at, stop + 1) if beside else None
         if found is None:
             return
-    elif weak and not (setting or (copula and small[at : at + 4] != b" to ") or _USER_NAMED.search(small[begin:start][-100:])):
+    elif weak and not (
+        setting or (copula and small[at : at + 4] not in (b" to ", b" of ")) or _USER_NAMED.search(small[begin:start][-100:])
+    ):
         return
     elif found["sign"] is not None and found.end("sign") - len(found["sign"]) == at:
         if setting and not found["quote"] and not _ENDING.fullmatch(found["after"]):
@@ -535,7 +538,7 @@ def _stated(
     last -= len(raw[first:last]) - len(raw[first:last].rstrip(b".:!"))
     if small[first:last].endswith(b"." + small[start:at]):
         return  # `self.password = self.account.password`
-    if copula and (not language or copula in _ENGLISH_COPULAS):  # a label may have another meaning in English
+    if copula and (not language or copula in (b"is", b"was", b"are", b"were")):  # a label may have another meaning in English
         language = _COPULAS_OF_OTHERS.get(copula, "")
     if states(raw[first:last], language):
         spans.append((first, last, _KIND))
@@ -555,10 +558,7 @@ _USER_NAMED = lazy_regex(
     rb"|pengguna)[ ]?[:=]?[ ]{0,2}[^\s:=(){}<>]{1,40}"
     rb"[ \t,;/|]{1,4}(?:(?:and|with|und|mit|y|con|e|com|et|avec|en|met) )?(?:the |its )?\Z"
 )
-_ABBREVIATED = frozenset((b"pw", b"pwd"))
 _COPULAS_OF_OTHERS = {b"e": "italian", b"ist": "german", b"lautet": "german", b"est": "french", b"es": "spanish"}
-_ENGLISH_COPULAS = frozenset(b"is was are were".split())
-_STATING = frozenset(b"secret pass creds psk".split())
 
 
 def _back(raw: bytes, small: bytes, begin: int, start: int, spans: list[Span]) -> None:

@@ -1,11 +1,28 @@
-"""Secrets recognized by their own form, wherever they are: tokens, and private keys, whole or truncated."""
+"""What a secret looks like by itself: tokens and private keys, recognized wherever they are, and the forms of other words."""
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from kite_memory.redaction.chance import Span, TextWords, capitals, digits, drawn, monotonous, smalls, turns, worded
+from kite_memory.redaction.chance import (
+    Oddness,
+    Span,
+    TextWords,
+    capitals,
+    chosen,
+    digits,
+    drawn,
+    letters,
+    monotonous,
+    oddness,
+    ordinary,
+    smalls,
+    stands_in,
+    turns,
+    worded,
+)
 from kite_memory.redaction.vendors import AnchorPatterns, Suspect
 from kite_memory.redaction.views import PAIR, base32, decoded, hexadecimal
 from kite_memory.text import lazy_regex
@@ -255,7 +272,7 @@ IDS = lazy_regex(
 )
 """Identifiers that are random but not secret."""
 _PUBLIC = lazy_regex(
-    rb"AAAA[BCE][23]Nz|AAAAE2Vj|AAAAGnNr|MII[A-Za-z0-9]|iVBORw0KGgo|R0lGOD|UklGR|_ZN|_R[NMIC]|pk_|MDQ6|MDEy|Qm[1-9A-Za-z]{44}|bafy"
+    rb"AAAA[BCE][23]Nz|AAAAE2Vj|AAAAGnNr|MII[A-Za-z0-9]|MCowBQYD|MFkwEwYH|MHYwEAYH|iVBORw0KGgo|R0lGOD|UklGR|_ZN|_R[NMIC]|pk_|MDQ6|MDEy|Qm[1-9A-Za-z]{44}|bafy"
     rb"|sha[0-9]{1,3}-|h1-"
 )
 """Public keys, certificates, pictures, mangled names, hashes."""
@@ -338,6 +355,36 @@ def _encoded(raw: bytes, start: int, end: int, look_inside: Callable[[bytes], st
     return None, readable, high
 
 
+_OF_WALLETS = frozenset(b"seed mnemonic wallet recovery".split())
+_SEED_PHRASE = lazy_regex(rb"(?<![A-Za-z\-])[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}(?![a-z])){11,39}+")
+_IN_NO_WALLET = frozenset(
+    b"the and for that this with from are was not have has can will but its into when then than they them been our your you".split()
+)
+"""Words that a wallet's phrase has none of, and nearly every sentence has."""
+_FEWEST_WORDS = 12
+_REACH_OF_WALLETS = 480
+_LETTERS = lazy_regex(rb"[a-z]{1,16}")
+
+
+def find_seed_phrases(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -> None:
+    """Find runs of words behind a word for a wallet's phrase."""
+    for name in words.each & _OF_WALLETS:
+        at = small.find(name)
+        while at >= 0:
+            if run := _SEED_PHRASE.search(raw, at + len(name), at + _REACH_OF_WALLETS):
+                start, end, count = run.start(), run.start(), 0
+                for word in _LETTERS.finditer(raw, *run.span()):
+                    if word[0] not in _IN_NO_WALLET:
+                        end, count = word.end(), count + 1
+                    elif count >= _FEWEST_WORDS:
+                        break
+                    else:
+                        start, count = word.end() + 1, 0
+                if count >= _FEWEST_WORDS:
+                    spans.append((start, end, "seed-phrase"))
+            at = small.find(name, at + _REACH_OF_WALLETS)
+
+
 _TECHNOLOGIES = frozenset(
     word
     for line in Path(__file__).with_name("technologies.txt").read_bytes().splitlines()
@@ -361,3 +408,152 @@ def is_technology(word: bytes) -> bool:
     parts = [part for part in _NOT_OF_NAMES.split(small) if part]
     named = [_VERSION.sub(b"", part) in _TECHNOLOGIES for part in parts]
     return any(named) and all(is_one or _NUMBER.fullmatch(part) for is_one, part in zip(named, parts, strict=True))
+
+
+COMMON = frozenset(
+    word
+    for line in Path(__file__).with_name("common.txt").read_bytes().splitlines()
+    if not line.startswith(b"#")
+    for word in line.split()
+)
+"""Words of programs and their documentation, which people seldom choose as a password alone."""
+_HEX = lazy_regex(rb"[0-9a-f]{16,128}|[0-9A-F]{16,128}")
+_GROUPS = lazy_regex(rb"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}+){2,8}+|[a-z0-9]{4,8}(?:-[a-z0-9]{4,8}+){1,8}+")
+_JOINED = lazy_regex(rb"[A-Za-z]{2,24}(?:[.\-_+&!^/][A-Za-z0-9]{1,24}+){1,7}+[!?$#%&*^]{0,3}")
+_HOST = lazy_regex(rb"(?:[a-z0-9\-]{1,40}\.){1,4}(?:com|net|org|io|dev|app|cloud|edu|gov|info)")
+_NAME_OF_FILE = lazy_regex(rb".{0,80}\.(?:[a-z]{1,4}[0-9]?|local|internal|example|localhost)(?::[0-9]{1,5})?", re.DOTALL)
+_SNAKE = lazy_regex(rb"[a-z0-9]{1,24}(?:_[a-z0-9]{1,24}+){1,6}+")
+_NO_SECRET = lazy_regex(rb"[\-/\\$@~%+=<>{}\[\]&|.^].{0,80}|.{0,80}(?:://|::|\(|\)|->|=>|\[|\{|\"|<|>|=).{0,80}", re.DOTALL)
+_ADDRESS = lazy_regex(rb"[\w.+\-]{1,64}@[\w\-]{1,40}(?:\.[\w\-]{1,40}){1,5}")
+_LOGIN = lazy_regex(rb"[a-z][a-z0-9._\-]{2,31}@[a-z]{2,20}(?:-?[0-9]{1,3})?")
+_SERIAL = lazy_regex(
+    rb"v?[0-9]{1,4}(?:[.\-:/_][0-9A-Za-z]{1,6}){1,5}|[0-9]{1,6}[A-Za-z%]{1,8}|[A-Z]{1,8}-?[0-9]{1,6}|[a-z]{1,4}[0-9]{1,3}"
+)
+_OF_CODE = lazy_regex(
+    rb"_.{0,64}|[Aa]rgon2[a-z]{0,2}|[0-9a-f]{6,40}[\^~]?[0-9]?\.{2,3}.{0,64}|[A-Z][0-9][A-Z][a-z]{3,40}|[a-z_]{1,24}(?:\.[a-z]{1,40}_[a-z_]{1,40}|\.[a-zA-Z]{1,40})|[A-Za-z0-9]{1,40}\.[A-Z0-9_]{2,40}_[A-Z0-9_]{1,40}"
+    rb"|[a-z]{2,24}[0-9]?\.[A-Z][A-Za-z]{2,40}"
+    rb"|[A-Za-z0-9_]{0,40}[*+][0-9a-z]{0,24}|[0-9][*+].{0,64}|[A-Z]{1,12}[~^][0-9]{0,3}(?:\.{2,3}.{0,64})?|.{0,12}#!.{0,64}|Test[A-Z].{0,64}"
+    rb"|[0-9.]{1,12}#[a-z].{0,64}|[a-z\-]{2,24}#[0-9]{1,6}|.{0,64}/.{0,40}#.{0,40}|.{0,64}-|.{0,64}[_\-]20[0-9]{2}-?[01][0-9]-?[0-3][0-9]"
+    rb"|20[0-9]{2}-[01][0-9]-.{0,64}|AAAA[A-Z].{0,64}|[0-9a-f]{6,15}\^?|[A-Z][A-Za-z]{1,10}-[0-9](?:\.[0-9]|-[A-Z][a-z]{1,8}){1,2}"
+    rb"|#[0-9A-Fa-f]{3,8}|[^/]{0,40}/[^/]{0,40}/.{0,64}|.{0,30}\^[0-9].{0,40}|v[0-9].{0,40}\.\..{0,30}"
+    rb"|[a-z\-]{0,16}sha[_\-]?[0-9]{1,3}|[A-Za-z]{2,10}-(?:amd|arm|x|P|RS|ES|HS)[0-9_]{2,5}"
+    rb"|[A-Z][A-Z0-9]{1,7}(?:-[A-Z0-9]{1,7}){0,2}",
+    re.DOTALL,
+)
+"""Names and numbers of code, its licences, dates and hashes."""
+_SHORTCUT = lazy_regex(rb"(?:ctrl|cmd|alt|shift|super|meta|option)\+.{1,24}", re.IGNORECASE)
+_PATH = lazy_regex(rb"[A-Z][a-z]{2,16}(?:/[A-Z][a-z]{1,16}){1,3}(?:/[A-Z0-9]{1,4})?|[A-Z][a-z]{3,16}/[A-Z0-9]{2,5}")
+"""Words joined by slashes, each with a capital."""
+_SIGNED = lazy_regex(
+    rb"(?![0-9]{1,6}\?)\$?[A-Za-z0-9@][A-Za-z0-9@$#!*~+\-]{1,24}(?:(?:[;:=,&?]|'(?!(?:s|t|re|ll|ve|d|m|S)\Z))[A-Za-z0-9@$#!*~+\-]{1,24}){1,3}|\$[A-Za-z][A-Za-z0-9.\-]{4,24}"
+)
+"""Words with signs between them that no sentence has there."""
+_PORT = lazy_regex(rb"[a-z][a-z0-9.\-]{1,40}:[0-9]{1,5}")
+_NUMBERED = lazy_regex(rb"[0-9]{2,8}[A-Z]?[a-z]{4,24}")
+_TWO_WORDS = lazy_regex(rb"[a-z]{2,24}\.(?:[a-z]{3,24}|[A-Z][a-z]{2,24})")
+_NUMBER_PLATE = lazy_regex(rb"[A-Z]{2,4}[0-9][A-Z0-9]{3,8}|[A-Z]{2}-[A-Z0-9]{3,6}-[A-Z0-9]{3,8}")
+_CAMEL = lazy_regex(rb"[A-Z]?[a-z]{1,24}(?:[A-Z][a-z]{1,24}+){1,6}+")
+_PIECES = lazy_regex(rb"[A-Z]?[a-z]{1,24}")
+_BASE32 = lazy_regex(rb"[A-Z2-7]{16,64}")
+_DOTTED = lazy_regex(rb"[a-z]{2,24}(?:\.[a-z]{1,24}){2,6}|[A-Z]?[a-z]{2,24}(?:\.[A-Z][a-z]{2,24}){1,4}")
+_DESCRIBING = lazy_regex(
+    rb"[A-Za-z]{2,20}(?:-[a-z]{2,16}){0,2}-(?:driven|based|related|specific|like|free|ready|level"
+    rb"|wide|friendly|first|fire|offs|aware|only|oriented|side|time)",
+    re.IGNORECASE,
+)
+_PAIR = lazy_regex(rb"[a-z]{2,24}\.[a-z]{4,24}")
+_YEAR = lazy_regex(rb"(?:19|20)[0-9]{2}")
+_UUID = lazy_regex(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_DIAL = lazy_regex(rb"[0-9]{1,3}(?:[\-/][0-9]{1,2}){2,3}")
+"""What opens a lock with a dial."""
+_ISSUED = lazy_regex(rb"(?=[A-Z0-9]{0,4}(?:[A-Z][0-9]|[0-9][A-Z]))[A-Z0-9]{3,5}-[A-Z0-9]{3,5}")
+"""A code as services send it."""
+_DOOR = lazy_regex(rb"[A-Z][0-9]{4,6}|[A-Z][0-9]{3,5}[A-Z]|[0-9]{1,3}[A-Z][0-9]{1,3}|[0-9]{3,6}[A-Z#*]|[#*][0-9]{3,5}")
+_SPELLED_OUT = lazy_regex(rb"(?:[A-Z][a-z]{1,12}+){3,8}+[!?.$0-9]{1,6}")
+
+
+@lru_cache(maxsize=1 << 14)
+def form_of(word: bytes, language: str = "") -> str:
+    """Return what kind of text the word is; empty if it is a word, a name or a number of some other kind."""
+    if (
+        len(word) < 4
+        or len(word) > 64
+        or (_NO_SECRET.fullmatch(word) and not _SIGNED.fullmatch(word))
+        or _ADDRESS.fullmatch(word)
+        or _LOGIN.fullmatch(word)
+        or _UUID.fullmatch(word)
+        or IDS.match(word)
+        or is_technology(word)
+    ):
+        return ""
+    if _DIAL.fullmatch(word):
+        return "dial"
+    if _ISSUED.fullmatch(word) and digits(word) >= 2 and letters(word) >= 2:
+        return "groups"
+    if word.isdigit():
+        return "" if len(word) > 8 else "year" if _YEAR.fullmatch(word) else "digits"
+    if _GROUPS.fullmatch(word) and digits(word) >= 3 and letters(word) >= 4 and turns(word) >= 3:
+        return "groups"
+    if _PAIR.fullmatch(word) and not _HOST.fullmatch(word):
+        first, last = word.split(b".")
+        return "" if {first, last} & COMMON or ordinary(first) or ordinary(last) else "pair"
+    if _PATH.fullmatch(word) and (capitals(word) or digits(word)):
+        return "path"
+    if _SIGNED.fullmatch(word) and (capitals(word) or digits(word)) and letters(word) >= 3 and not _PORT.fullmatch(word):
+        return "signed"
+    if _TWO_WORDS.fullmatch(word):
+        first, last = word.lower().split(b".")
+        rare = len(first) >= 5 and first not in COMMON and not ordinary(first)
+        return "" if not rare else "file" if word.islower() or last in COMMON else "pair"
+    if _NUMBER_PLATE.fullmatch(word) and digits(word) >= 2 and letters(word) >= 3:
+        return "serial"
+    if _OF_CODE.fullmatch(word) or _SHORTCUT.fullmatch(word):
+        return "door" if _DOOR.fullmatch(word) else ""
+    if _DOOR.fullmatch(word):
+        return "door"
+    if monotonous(word):
+        return ""
+    if stands_in(word, numbered=False):
+        return "stand-in" if len(word) >= 12 and _SPELLED_OUT.fullmatch(word) else ""
+    if word.isalpha():
+        if word.islower():
+            return "" if ordinary(word, language) else "common word" if word in COMMON else "word"
+        if word.isupper():
+            return ""
+        if word[1:].islower():
+            return "" if ordinary(word, language) else "common word" if word.lower() in COMMON else "name"
+    odd = oddness(word)
+    if odd is Oddness.CLEAR:
+        return "clear"
+    if odd is Oddness.MIXED:
+        return "mixed"
+    if _HEX.fullmatch(word):
+        return "hex" if digits(word) >= 3 and letters(word) >= 3 else ""
+    if _NUMBERED.fullmatch(word) and not ordinary(word.lstrip(b"0123456789")):
+        return "numbered"
+    if _SERIAL.fullmatch(word) or b"," in word or b":" in word:
+        return ""
+    if _HOST.fullmatch(word):
+        return ""
+    if _DOTTED.fullmatch(word):
+        return "dotted" if not COMMON.issuperset(word.lower().split(b".")) else ""
+    if _NAME_OF_FILE.fullmatch(word):
+        return ""
+    if len(word) >= 12 and digits(word) >= 2 and turns(word) * 3 >= len(word):
+        return "random"
+    if _GROUPS.fullmatch(word) and digits(word) >= 2:
+        return "groups"
+    if _SNAKE.fullmatch(word):
+        return "snake"
+    if _DESCRIBING.fullmatch(word):
+        return ""
+    if _BASE32.fullmatch(word) and digits(word):
+        return "random"
+    if _CAMEL.fullmatch(word):
+        pieces = _PIECES.findall(word)
+        return "" if all(len(piece) < 4 or piece.lower() in COMMON for piece in pieces) else "camel"
+    if odd is Oddness.COMPOUND:
+        return "compound"
+    if _JOINED.fullmatch(word):
+        return "joined" if not ordinary(word) else ""
+    return "chosen" if chosen(word) else ""

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
-from pathlib import Path
 from typing import NamedTuple
 
 from kite_memory.redaction.chance import (
@@ -16,23 +15,16 @@ from kite_memory.redaction.chance import (
     DATA,
     JOINING,
     LEADING,
-    Oddness,
     Span,
     TextWords,
     capitals,
-    chosen,
     digits,
-    letters,
-    monotonous,
-    oddness,
     ordinary,
     signs,
     smalls,
-    stands_in,
-    turns,
 )
-from kite_memory.redaction.cleaning import listed, tables
-from kite_memory.redaction.tokens import IDS, is_technology
+from kite_memory.redaction.cleaning import LABEL, listed, tables
+from kite_memory.redaction.tokens import COMMON, find_seed_phrases, form_of
 from kite_memory.text import lazy_regex
 
 _FITTED = dict(tables("weights.txt"))
@@ -48,13 +40,6 @@ _NAMED_BY = frozenset(listed(DATA["words"]["named"]))
 _AFTER: dict[bytes, str] = {word: kind for kind, words in DATA["after"].items() for word in listed(words)}
 _SPEECH = frozenset(listed(DATA["words"]["speech"]))
 """Words of a person who speaks to somebody, which documents and code lack."""
-_COMMON = frozenset(
-    word
-    for line in Path(__file__).with_name("common.txt").read_bytes().splitlines()
-    if not line.startswith(b"#")
-    for word in line.split()
-)
-"""Words of programs and their documentation, which people seldom choose as a password alone."""
 _REACH = 240
 _MOST_CODE = 6
 _NOT_CODE = bytes(code for code in range(256) if code not in b"{}();<>=\\$[]|")
@@ -62,85 +47,41 @@ _WORD = lazy_regex(rb"(?<!\S)\S{2,80}+(?!\S)")
 _OPENING = b"(\"'`*?[,<"
 _CLOSING = b"\"'`,;:.)]}?*>"
 _QUOTES = b"\"'`?*"
-_ARTICLES = (b"the ", b" a ", b"an ", b"das ", b"der ", b"die ", b"le ", b"la ", b"el ", b"il ")
+_ARTICLES = tuple(b" a ,an ,the ,das ,der ,die ,le ,la ,el ,il ".split(b","))
 _QUOTE_SIGNS = (b'"', b"'", b"`", b"*", b"?")
 _SPELLED_WORD = (
-    rb"(?i:zero|one|two|three|four|five|six|seven|eight|niner?|alfa|alpha|bravo|charlie|delta|echo|foxtrot|golf|hotel|india|juliett?"
+    rb"(?i:zero|one|two|three|four|five|six|seven|eight|niner?|oh|alfa|alpha|bravo|charlie|delta|echo|foxtrot|golf|hotel|india|juliett?"
     rb"|kilo|lima|mike|november|oscar|papa|quebec|romeo|sierra|tango|uniform|victor|whiskey|x-?ray|yankee|zulu|dash|underscore)"
 )
 """A digit, or a letter as it is spelled on the telephone."""
-_SPELLED = lazy_regex(rb"(?<![A-Za-z\-])" + _SPELLED_WORD + rb"(?:[ ,\-]{1,2}" + _SPELLED_WORD + rb"(?![A-Za-z])){3,40}+")
+_SPELLED = lazy_regex(
+    rb"(?<![A-Za-z\-])(?:"
+    + _SPELLED_WORD
+    + rb"(?:[ ,\-]{1,2}"
+    + _SPELLED_WORD
+    + rb"(?![A-Za-z])){3,40}+|[A-Za-z](?:-[A-Za-z0-9]){5,30}+(?![\w\-])|[A-Za-z](?: [A-Za-z0-9]){6,30}+(?![\w\-]))"
+)
 _PHRASES = (
-    (
-        lazy_regex(rb"[\"'?]"),
-        lazy_regex(rb"[\"'?] ?(?P<quoted>[A-Za-z]{2,16}(?: [a-z0-9]{1,16}| [A-Z][a-z]{1,15}){1,11}+) ?[\"'?]"),
+    lazy_regex(rb"[\"'?] ?(?P<quoted>[A-Za-z]{2,16}(?: [a-z0-9]{1,16}| [A-Z][a-z]{1,15}){1,11}+) ?[\"'?]"),
+    lazy_regex(
+        rb"(?:[:=]|\b(?:is|are|was|with|e|est|es|ist|lautet|type|typed|enter|give(?: it)?|reads|says|remains|be|answer|escribir"
+        rb"|bitte|(?:pass)?phrase[?,]?))[ ]"
+        rb"(?P<plain>[A-Za-z][a-z]{1,13}(?:(?: [A-Z]?[a-z]{1,14}){1,11}+ [0-9]{1,4}(?=[ .,;]|$)"
+        rb"|(?: [A-Z]?[a-z]{1,14}){2,11}+(?=[ ]{0,2}(?:$|[.,;(?\-])| until )))"
     ),
-    (
-        lazy_regex(
-            rb"[:=] |\b(?:is|are|was|with|e|est|es|ist|lautet|type|typed|enter|give|reads|says|remains|be|phrase|passphrase) "
-        ),
-        lazy_regex(
-            rb"(?:[:=]|\b(?:is|are|was|with|e|est|es|ist|lautet|type|typed|enter|give(?: it)?|reads|says|remains|be|phrase"
-            rb"|passphrase))[ ]"
-            rb"(?P<plain>[a-z]{2,14}(?: [a-z]{2,14}){2,11}+(?: [0-9]{1,4})?)(?=[ ]{0,2}(?:$|[.,;(?\-]))"
-        ),
-    ),
-    (
-        lazy_regex(rb" [a-z]{4} [a-z]{4} "),
-        lazy_regex(rb"(?<![a-z] )(?<![A-Za-z])(?P<groups>[a-z]{4}(?: [a-z]{4}){3})(?![a-z ])"),
-    ),
-    (
-        lazy_regex(rb"[0-9] [0-9]"),
-        lazy_regex(rb"(?<![0-9A-Za-z.,:\-])(?P<digits>[0-9]{3} [0-9]{3}|[0-9]{2}(?: [0-9]{2}){2,3}+)(?![0-9A-Za-z.:\-]| [0-9])"),
-    ),
+    lazy_regex(rb"(?<![a-z] )(?<![A-Za-z])(?P<groups>[a-z]{4}(?: [a-z]{4}){3})(?![a-z ])"),
+    lazy_regex(rb"(?<![0-9A-Za-z.,:\-])(?P<digits>[0-9]{3} [0-9]{3}|[0-9]{2}(?: [0-9]{2}){2,3}+)(?![0-9A-Za-z.:\-]| [0-9])"),
 )
-"""Passwords of several words or numbers, each behind what a line with one must have."""
+"""Passwords of several words or numbers."""
+_BEFORE_PLAIN = frozenset(
+    b"is are was with e est es ist lautet type typed enter give it reads says remains be answer escribir bitte".split()
+)
+_TWO_FOURS = lazy_regex(rb" [a-z]{4} [a-z]{4} ")
+_TWO_NUMBERS = lazy_regex(rb" (?<=[0-9] )[0-9]")
+_NAMES = bytes(code if chr(code).isalnum() or code == ord("_") else 32 for code in range(128)) + b" " * 128
 _SENTENCE_ENDS = lazy_regex(rb"[.!?][ \n]")
-_HEX = lazy_regex(rb"[0-9a-f]{16,128}|[0-9A-F]{16,128}")
-_GROUPS = lazy_regex(rb"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}+){2,8}+|[a-z0-9]{4,8}(?:-[a-z0-9]{4,8}+){1,8}+")
-_JOINED = lazy_regex(rb"[A-Za-z]{2,24}(?:[.\-_+&!^/][A-Za-z0-9]{1,24}+){1,7}+[!?$#%&*^]{0,3}")
-_HOST = lazy_regex(rb"(?:[a-z0-9\-]{1,40}\.){1,4}(?:com|net|org|io|dev|app|cloud|edu|gov|info)")
-_NAME_OF_FILE = lazy_regex(rb".{0,80}\.(?:[a-z]{1,4}[0-9]?|local|internal|example|localhost)(?::[0-9]{1,5})?", re.DOTALL)
-_SNAKE = lazy_regex(rb"[a-z0-9]{1,24}(?:_[a-z0-9]{1,24}+){1,6}+")
-_NO_SECRET = lazy_regex(rb"[\-/\\$@~%+=<>{}\[\]&|.^].{0,80}|.{0,80}(?:://|::|\(|\)|->|=>|\[|\{|\"|<|>|=).{0,80}", re.DOTALL)
-_ADDRESS = lazy_regex(rb"[\w.+\-]{1,64}@[\w\-]{1,40}(?:\.[\w\-]{1,40}){1,5}")
-_LOGIN = lazy_regex(rb"[a-z][a-z0-9._\-]{2,31}@[a-z]{2,20}(?:-?[0-9]{1,3})?")
-_SERIAL = lazy_regex(
-    rb"v?[0-9]{1,4}(?:[.\-:/_][0-9A-Za-z]{1,6}){1,5}|[0-9]{1,6}[A-Za-z%]{1,8}|[A-Z]{1,8}-?[0-9]{1,6}|[a-z]{1,4}[0-9]{1,3}"
-)
-_OF_CODE = lazy_regex(
-    rb"_.{0,64}|[Aa]rgon2[a-z]{0,2}|[0-9a-f]{6,40}[\^~]?[0-9]?\.{2,3}.{0,64}|[A-Z][0-9][A-Z][a-z]{3,40}|[a-z_]{1,24}(?:\.[a-z]{1,40}_[a-z_]{1,40}|\.[a-zA-Z]{1,40})|[A-Za-z0-9]{1,40}\.[A-Z0-9_]{2,40}_[A-Z0-9_]{1,40}"
-    rb"|[a-z]{2,24}[0-9]?\.[A-Z][A-Za-z]{2,40}"
-    rb"|[A-Za-z0-9_]{0,40}[*+][0-9a-z]{0,24}|[0-9][*+].{0,64}|[A-Z]{1,12}[~^][0-9]{0,3}(?:\.{2,3}.{0,64})?|.{0,12}#!.{0,64}|Test[A-Z].{0,64}"
-    rb"|[0-9.]{1,12}#[a-z].{0,64}|[a-z\-]{2,24}#[0-9]{1,6}|.{0,64}/.{0,40}#.{0,40}|.{0,64}-|.{0,64}[_\-]20[0-9]{2}-?[01][0-9]-?[0-3][0-9]"
-    rb"|20[0-9]{2}-[01][0-9]-.{0,64}|AAAA[A-Z].{0,64}|[0-9a-f]{6,15}\^?|[A-Z][A-Za-z]{1,10}-[0-9](?:\.[0-9]|-[A-Z][a-z]{1,8}){1,2}"
-    rb"|#[0-9A-Fa-f]{3,8}|[^/]{0,40}/[^/]{0,40}/.{0,64}|.{0,30}\^[0-9].{0,40}|v[0-9].{0,40}\.\..{0,30}"
-    rb"|[a-z\-]{0,16}sha[_\-]?[0-9]{1,3}|[A-Za-z]{2,10}-(?:amd|arm|x|P|RS|ES|HS)[0-9_]{2,5}"
-    rb"|[A-Z][A-Z0-9]{1,7}(?:-[A-Z0-9]{1,7}){0,2}",
-    re.DOTALL,
-)
-"""Names and numbers of code, its licences, dates and hashes."""
-_SHORTCUT = lazy_regex(rb"(?:ctrl|cmd|alt|shift|super|meta|option)\+.{1,24}", re.IGNORECASE)
-_CAMEL = lazy_regex(rb"[A-Z]?[a-z]{1,24}(?:[A-Z][a-z]{1,24}+){1,6}+")
-_PIECES = lazy_regex(rb"[A-Z]?[a-z]{1,24}")
-_BASE32 = lazy_regex(rb"[A-Z2-7]{16,64}")
-_DOTTED = lazy_regex(rb"[a-z]{2,24}(?:\.[a-z]{1,24}){2,6}|[A-Z]?[a-z]{2,24}(?:\.[A-Z][a-z]{2,24}){1,4}")
-_DESCRIBING = lazy_regex(
-    rb"[A-Za-z]{2,20}(?:-[a-z]{2,16}){0,2}-(?:driven|based|related|specific|like|free|ready|level"
-    rb"|wide|friendly|first|fire|offs|aware|only|oriented|side|time)",
-    re.IGNORECASE,
-)
-_PAIR = lazy_regex(rb"[a-z]{2,24}\.[a-z]{4,24}")
 _LENGTHS_OF_HASHES = (32, 40, 64)
-_YEAR = lazy_regex(rb"(?:19|20)[0-9]{2}")
 _LETTERS_OF_WORD = lazy_regex(rb"[A-Za-z][a-z]{3,24}")
-_UUID = lazy_regex(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_DIAL = lazy_regex(rb"[0-9]{1,3}(?:[\-/][0-9]{1,2}){2,3}")
-"""What opens a lock with a dial."""
-_ISSUED = lazy_regex(rb"(?=[A-Z0-9]{0,4}(?:[A-Z][0-9]|[0-9][A-Z]))[A-Z0-9]{3,5}-[A-Z0-9]{3,5}")
-"""A code as services send it."""
-_DOOR = lazy_regex(rb"[A-Z][0-9]{4,6}|[A-Z][0-9]{3,5}[A-Z]|[0-9]{1,3}[A-Z][0-9]{1,3}|[0-9]{3,6}[A-Z#*]|[#*][0-9]{3,5}")
-_SPELLED_OUT = lazy_regex(rb"(?:[A-Z][a-z]{1,12}+){3,8}+[!?.$0-9]{1,6}")
 _OTHER_CODE = lazy_regex(
     rb"(?:zip|postal|post|exit|error|status|response|return|country|area|source|qr|op|byte|language|colou?r)[ _\-]codes?\Z"
     rb"|(?:foreign|primary|sort)[ _\-]key\Z"
@@ -148,7 +89,7 @@ _OTHER_CODE = lazy_regex(
 _ABOUT_HASHES = lazy_regex(
     rb"\b(?:hash(?:es)?|commits?|sha[0-9]{0,3}|checksum|digest|fingerprint|md5|uuid|branch|revision|refs|objects?|blob|head)\b"
 )
-_IN_NAMES = frozenset((*(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz0123456789_="), b"./"))
+_IN_NAMES = frozenset(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz0123456789_=")
 """Beside one of these, a word is a part of a name."""
 _STATEMENT = lazy_regex(
     rb"[ \t+\-]{0,40}(?:type \w{1,80} (?:struct|interface|func)\b"
@@ -167,7 +108,10 @@ LONG = 2_000
 _CUES_OF_LONG = frozenset(word for word, kind in CUES.items() if kind in ("label", "key"))
 """Words about access that count in a long text: a file or an output is full of the others, and no person's message."""
 _OF_PASSWORDS = frozenset(("label", "weak"))
-_ACCESS = frozenset(("access",))
+_OF_CODES = frozenset(("code", "key"))
+_ANNOUNCING = frozenset(("label", "weak", "key", "code"))
+_MADE = frozenset(("compound", "joined", "pair", "numbered", "path", "signed"))
+"""Forms for the sake of which a line that only speaks of access is weighed."""
 
 
 class _Cue(NamedTuple):
@@ -186,120 +130,31 @@ class _Line(NamedTuple):
     """That of a word for a password in it, if it is not English."""
 
 
-@lru_cache(maxsize=1 << 14)
-def form_of(word: bytes, language: str = "") -> str:
-    """Return what kind of text the word is; empty if it is a word, a name or a number of some other kind."""
-    if (
-        len(word) < 4
-        or len(word) > 64
-        or _NO_SECRET.fullmatch(word)
-        or _ADDRESS.fullmatch(word)
-        or _LOGIN.fullmatch(word)
-        or _UUID.fullmatch(word)
-        or IDS.match(word)
-        or is_technology(word)
-    ):
-        return ""
-    if _DIAL.fullmatch(word):
-        return "dial"
-    if _ISSUED.fullmatch(word) and digits(word) >= 2 and letters(word) >= 2:
-        return "groups"
-    if word.isdigit():
-        return "" if len(word) > 8 else "year" if _YEAR.fullmatch(word) else "digits"
-    if _GROUPS.fullmatch(word) and digits(word) >= 3 and letters(word) >= 4 and turns(word) >= 3:
-        return "groups"
-    if _PAIR.fullmatch(word) and not _HOST.fullmatch(word):
-        first, last = word.split(b".")
-        return "" if {first, last} & _COMMON or ordinary(first) or ordinary(last) else "pair"
-    if _OF_CODE.fullmatch(word) or _SHORTCUT.fullmatch(word):
-        return "door" if _DOOR.fullmatch(word) else ""
-    if _DOOR.fullmatch(word):
-        return "door"
-    if monotonous(word):
-        return ""
-    if stands_in(word, numbered=False):
-        return "stand-in" if len(word) >= 12 and _SPELLED_OUT.fullmatch(word) else ""
-    if word.isalpha():
-        if word.islower():
-            return "" if ordinary(word, language) else "common word" if word in _COMMON else "word"
-        if word.isupper():
-            return ""
-        if word[1:].islower():
-            return "" if ordinary(word, language) else "common word" if word.lower() in _COMMON else "name"
-    odd = oddness(word)
-    if odd is Oddness.CLEAR:
-        return "clear"
-    if odd is Oddness.MIXED:
-        return "mixed"
-    if _HEX.fullmatch(word):
-        return "hex" if digits(word) >= 3 and letters(word) >= 3 else ""
-    if _SERIAL.fullmatch(word) or b"," in word or b":" in word:
-        return ""
-    if _HOST.fullmatch(word):
-        return ""
-    if _DOTTED.fullmatch(word):
-        return "dotted" if not _COMMON.issuperset(word.lower().split(b".")) else ""
-    if _NAME_OF_FILE.fullmatch(word):
-        return ""
-    if len(word) >= 12 and digits(word) >= 2 and turns(word) * 3 >= len(word):
-        return "random"
-    if _GROUPS.fullmatch(word) and digits(word) >= 2:
-        return "groups"
-    if _SNAKE.fullmatch(word):
-        return "snake"
-    if _DESCRIBING.fullmatch(word):
-        return ""
-    if _BASE32.fullmatch(word) and digits(word):
-        return "random"
-    if _CAMEL.fullmatch(word):
-        pieces = _PIECES.findall(word)
-        return "" if all(len(piece) < 4 or piece.lower() in _COMMON for piece in pieces) else "camel"
-    if odd is Oddness.COMPOUND:
-        return "compound"
-    if _JOINED.fullmatch(word):
-        return "joined" if not ordinary(word) else ""
-    return "chosen" if chosen(word) else ""
-
-
 def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, int, bool, str]], spans: list[Span]) -> None:
     """Find secrets in lines about access. ``labels`` are where the words for a password are."""
-    spans.extend((start, end, "seed-phrase") for start, end in _seed_phrases(raw, small, words.each))
+    find_seed_phrases(raw, small, words, spans)
     for line in lines(raw, small, words, labels):
         if any(cue.kind in ("label", "code") for cue in line.cues):
             spans.extend((*spelled.span(), "password") for spelled in _SPELLED.finditer(raw, line.begin, line.end))
+        if line.language == "another":
+            spans.extend(_abroad(raw, line))
         for start, end, properties in candidates(raw, small, line):
             if weight(properties) >= THRESHOLD:
                 spans.append((start, end, "password"))
 
 
-_OF_WALLETS = frozenset(b"seed mnemonic wallet recovery".split())
-_SEED_PHRASE = lazy_regex(rb"(?<![A-Za-z\-])[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}(?![a-z])){11,39}+")
-_IN_NO_WALLET = frozenset(
-    b"the and for that this with from are was not have has can will but its into when then than they them been our your you".split()
-)
-"""Words that a wallet's phrase has none of, and nearly every sentence has."""
-_FEWEST_WORDS = 12
-_REACH_OF_WALLETS = 480
-_LETTERS = lazy_regex(rb"[a-z]{1,16}")
+def _abroad(raw: bytes, line: _Line) -> Iterator[Span]:
+    """Yield words in Latin letters that are none of a language, in a line of a script without equivalents that has a label."""
+    for found in _LATIN.finditer(raw, line.begin, line.end):
+        word = found[0].strip(_OPENING + _CLOSING)
+        form = form_of(word)
+        if form in ("clear", "mixed") or (form in ("compound", "snake", "joined") and (digits(word) or _SIGN_WITHIN.search(word))):
+            start = found.start() + found[0].find(word)
+            yield start, start + len(word), "password"
 
 
-def _seed_phrases(raw: bytes, small: bytes, words: frozenset[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield runs of words behind a word for a wallet's phrase."""
-    for name in words & _OF_WALLETS:
-        at = small.find(name)
-        while at >= 0:
-            if run := _SEED_PHRASE.search(raw, at + len(name), at + _REACH_OF_WALLETS):
-                start, end, count = run.start(), run.start(), 0
-                for word in _LETTERS.finditer(raw, *run.span()):
-                    if word[0] not in _IN_NO_WALLET:
-                        end, count = word.end(), count + 1
-                    elif count >= _FEWEST_WORDS:
-                        break
-                    else:
-                        start, count = word.end() + 1, 0
-                if count >= _FEWEST_WORDS:
-                    yield start, end
-            at = small.find(name, at + _REACH_OF_WALLETS)
+_LATIN = lazy_regex(rb"[!->@-~]{5,40}+")
+_SIGN_WITHIN = lazy_regex(rb"[A-Za-z][!#$%^~&+@*][A-Za-z]")
 
 
 def weight(properties: list[str]) -> float:
@@ -326,18 +181,22 @@ def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, in
         last = at
         while last < len(cues) and cues[last].start < end:
             last += 1
-        line = raw[begin:end]
         here = cues[at:last]
+        at = last
+        line = raw[begin:end]
+        if (b" " not in line and LABEL not in line) or len(line.translate(None, _NOT_CODE)) > _MOST_CODE:
+            continue
         kinds = {cue.kind for cue in here}
         telling = (
             not kinds.isdisjoint(_OF_PASSWORDS)
             or _TELLING.search(line)
-            or (kinds != _ACCESS and (_DIGIT.search(line) or not _SPEECH.isdisjoint(small[begin:end].split())))
+            or not _SPEECH.isdisjoint(small[begin:end].split())
+            or (kinds.isdisjoint(_OF_CODES) is False and _DIGIT.search(line))
+            or any(_looks(word, "")[2] in _MADE and not word.islower() for word in line.split())
         )
-        if telling and not _STATEMENT.match(line) and len(line.translate(None, _NOT_CODE)) <= _MOST_CODE and b" " in line:
+        if telling and not _STATEMENT.match(line):
             language = next((name for start, _, _, name in labels if name and begin <= start < end), "")
             yield _Line(begin, end, tuple(here), language)
-        at = last
 
 
 def _bounds(raw: bytes, at: int) -> tuple[int, int]:
@@ -358,21 +217,18 @@ def _bounds(raw: bytes, at: int) -> tuple[int, int]:
 
 def candidates(raw: bytes, small: bytes, line: _Line) -> Iterator[tuple[int, int, list[str]]]:
     """Yield the words of a line that may be secrets, with their properties."""
+    text = raw[line.begin : line.end]
+    phrases = _phrases_in(text)
     said = [found.span() for found in _WORD.finditer(raw, line.begin, line.end)]
     kinds = {cue.kind for cue in line.cues}
-    found = [*_words(raw, small, line, said, kinds), *_phrases(raw, small, line, said)]
+    found = [*_words(raw, small, line, said, kinds), *_phrases(raw, small, line, said, phrases)]
     if not found:
         return
     about = _about(raw, small, line, said, kinds)
     mixtures = [mixture(raw[each.start : each.end]) for each in found]
+    most = max(mixtures)
     for each, mixed in zip(found, mixtures, strict=True):
-        place = (
-            "oddest"
-            if mixed == max(mixtures) and mixtures.count(mixed) == 1
-            else "as odd"
-            if mixed == max(mixtures)
-            else "less odd"
-        )
+        place = "less odd" if mixed < most else "oddest" if mixtures.count(most) == 1 else "as odd"
         yield each.start, each.end, [*about, *_properties(raw, small, line, each, kinds, mixed, place)]
 
 
@@ -427,11 +283,12 @@ def _words(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], k
         group = _GROUPS_OF_LOOKS.get(kind, "phrase")
         if link == "id" or raw.startswith(b"```", first):
             continue
-        far = link == "other" and not (kind == "word" and len(word) >= 8)
+        far = link == "other" and not (kind in ("word", "name") and len(word) >= 8)
+        far = far or (kind in ("file", "serial") and (link == "start" or kinds.isdisjoint(_ANNOUNCING)))
         if (group == "plain" and (far or link == "start")) or (group in ("plain", "made") and link == "setting"):
             continue
         unannounced = kind in ("digits", "door") and kinds.isdisjoint(("code", "label"))
-        if unannounced and (len(word) < 6 or link not in ("is", "with")):
+        if unannounced and link != "with" and (len(word) < 6 or link != "is"):
             continue
         if kind == "hex" and len(word) in _LENGTHS_OF_HASHES and (hashes or kinds.isdisjoint(("key", "weak", "label"))):
             continue
@@ -439,6 +296,7 @@ def _words(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], k
             "clear",
             "mixed",
             "groups",
+            "signed",
         ):
             continue
         if kind in ("dial", "year") and ("code" not in kinds or link not in ("is", "sign")):
@@ -455,10 +313,25 @@ def _looks(said: bytes, language: str) -> tuple[int, bytes, str]:
     return before, word, form_of(word, language)
 
 
-def _phrases(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]]) -> Iterator[_Candidate]:
-    for found in chain.from_iterable(
-        pattern.finditer(raw, line.begin, line.end) for needed, pattern in _PHRASES if needed.search(raw, line.begin, line.end)
-    ):
+def _phrases_in(text: bytes) -> list[re.Pattern[bytes]]:
+    """Return those of `_PHRASES` that a line may have."""
+    quoted, plain, groups, numbers = _PHRASES
+    return [
+        *([quoted] if b'"' in text or b"'" in text or b"?" in text else ()),
+        *(
+            [plain]
+            if b": " in text or b"= " in text or b"phrase" in text or not _BEFORE_PLAIN.isdisjoint(text.translate(_NAMES).split())
+            else ()
+        ),
+        *([groups] if _TWO_FOURS.search(text) else ()),
+        *([numbers] if _TWO_NUMBERS.search(text) else ()),
+    ]
+
+
+def _phrases(
+    raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], phrases: list[re.Pattern[bytes]]
+) -> Iterator[_Candidate]:
+    for found in chain.from_iterable(phrase.finditer(raw, line.begin, line.end) for phrase in phrases):
         group = found.lastgroup or "plain"
         start, end = found.span(group)
         words = raw[start:end].split()
@@ -508,8 +381,10 @@ def _link(raw: bytes, small: bytes, said: list[tuple[int, int]], number: int, st
 
 
 _GROUPS_OF_LOOKS = {
-    **dict.fromkeys(("clear", "mixed", "random", "hex", "groups", "chosen"), "strong"),
-    **dict.fromkeys(("compound", "joined", "snake", "camel", "dotted", "pair", "stand-in"), "made"),
+    **dict.fromkeys(("clear", "mixed", "random", "hex", "groups", "chosen", "signed"), "strong"),
+    **dict.fromkeys(
+        ("compound", "joined", "snake", "camel", "dotted", "pair", "stand-in", "numbered", "path", "file", "serial"), "made"
+    ),
     **dict.fromkeys(("word", "name", "common word"), "plain"),
     **dict.fromkeys(("digits", "door", "dial", "year"), "digits"),
 }
@@ -530,7 +405,7 @@ def _properties(raw: bytes, small: bytes, line: _Line, each: _Candidate, kinds: 
     yield f"{best} form {kind}"
     yield f"{best} link {link}"
     yield f"{best} {group} link {link}"
-    for name in ("label", "key", "code", "weak", "access"):
+    for name in ("label", "key", "code", "weak", "access", "spelling"):
         near = [cue for cue in line.cues if cue.kind == name and not (cue.start < end and cue.end > start)]
         before = [cue for cue in near if cue.end <= start]
         if before:
@@ -572,15 +447,21 @@ def _properties(raw: bytes, small: bytes, line: _Line, each: _Candidate, kinds: 
         yield "ends with a sign"
     if capitals(word) and smalls(word):
         yield f"both cases {group}"
-    yield f"{'short' if len(word) < 6 else 'long' if len(word) >= 12 else 'middle'} {group}"
+    size = (
+        f"{min(len(word), 9)} digits" if word.isdigit() else "short" if len(word) < 6 else "long" if len(word) >= 12 else "middle"
+    )
+    yield f"{size} {group}"
+    yield f"{size} {group} link {link}"
+    yield f"{best} {size} {group}"
+    yield f"{best} {size} {group} link {link}"
     if group in ("strong", "made"):
         yield f"joined by {'dot' if b'.' in word else 'underscore' if b'_' in word else 'dash' if b'-' in word else 'nothing'}"
-        known = [piece.lower() in _COMMON or ordinary(piece) for piece in _LETTERS_OF_WORD.findall(word)]
+        known = [piece.lower() in COMMON or ordinary(piece) for piece in _LETTERS_OF_WORD.findall(word)]
         yield f"{min(2, known.count(False))} rare words {group}"
     if group == "phrase":
         words = word.split()
         yield f"{kind} of {min(12, len(words))}"
-        yield f"{min(3, sum(len(each) < 4 or each in _COMMON or ordinary(each) for each in words))} ordinary words"
+        yield f"{min(3, sum(len(each) < 4 or each in COMMON or ordinary(each) for each in words))} ordinary words"
 
 
 _APART = frozenset(("stop", "comma", "sign", "start", "end", "bracket"))

@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -13,14 +13,14 @@ from typing import Any, Literal
 import orjson
 
 from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResult, Session
-from kite_memory.projects import project_of
+from kite_memory.projects import project_of, repository_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import DETAIL_LIMIT, EventBuilder, OpenCall, OpenCalls, Toolbox
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile
-from kite_memory.sources.common.line_source import EVENTS_AT_ONCE, PROBLEMS_AT_ONCE, read_growing, starting_point
-from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, digest, kept
+from kite_memory.sources.common.line_source import EVENTS_AT_ONCE, PROBLEMS_AT_ONCE, read_growing, result_up_to, starting_point
+from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, digest, shortened
 from kite_memory.system.git import Git, GitFailed
-from kite_memory.system.private_files import is_file, is_text
+from kite_memory.system.private_files import is_file, is_text, stamp_of
 from kite_memory.text import lazy_regex
 
 HEADER = b"# aider chat started at "
@@ -45,7 +45,7 @@ class HistoryBlock:
     lines: tuple[bytes, ...]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class HistoryPlace:
     """State of a history before a block, needed to classify the next one.
 
@@ -87,9 +87,9 @@ def _kind(line: bytes, place: HistoryPlace) -> Kind:
         return "run"
     if not place.in_run:
         return "foreign"
-    if _is_said(line) and (_marked(line) or not (place.marked or place.after_answer)):
+    if _begins(_SAID, line) and (_marked(line) or not (place.marked or place.after_answer)):
         return "said"
-    if _is_printed(line) and (_marked(line) or not place.marked or not place.after_answer):
+    if _begins(_PRINTED, line) and (_marked(line) or not place.marked or not place.after_answer):
         return "printed"
     return "answer"
 
@@ -112,13 +112,13 @@ def _end(lines: list[bytes], at: int, kind: Kind, place: HistoryPlace) -> int | 
         case "run" | "foreign" | "blank":
             return at + 1
         case "printed" if place.gathers:
-            return next((index for index in range(at + 1, len(lines)) if not _is_printed(lines[index])), None)
+            return next((index for index in range(at + 1, len(lines)) if not _begins(_PRINTED, lines[index])), None)
         case "printed" if place.marked and not _marked(lines[at]):
             return _end_of_output(lines, at)
         case "printed":
             return at + 1
         case "said":
-            return next((index for index in range(at + 1, len(lines)) if not _is_said(lines[index])), None)
+            return next((index for index in range(at + 1, len(lines)) if not _begins(_SAID, lines[index])), None)
         case _:
             return _end_of_answer(lines, at, place)
 
@@ -127,7 +127,7 @@ def _end_of_output(lines: list[bytes], at: int) -> int | None:
     """Return the index after output of several lines, which has its mark only at its start and its blanks only at its end."""
     for index in range(at + 1, len(lines)):
         line = lines[index]
-        if line.startswith(HEADER) or (_is_said(line) and _marked(line)):
+        if line.startswith(HEADER) or (_begins(_SAID, line) and _marked(line)):
             return index
         if _marked(line):
             return index + 1
@@ -156,12 +156,8 @@ def _end_of_answer(lines: list[bytes], at: int, place: HistoryPlace) -> int | No
     return None
 
 
-def _is_said(line: bytes) -> bool:
-    return line.startswith(b"#### ") or line.rstrip() == _SAID
-
-
-def _is_printed(line: bytes) -> bool:
-    return line.startswith(b"> ") or line.rstrip() == _PRINTED
+def _begins(sign: bytes, line: bytes) -> bool:
+    return line.startswith(sign + b" ") or line.rstrip() == sign
 
 
 def _marked(line: bytes) -> bool:
@@ -198,7 +194,6 @@ class AiderRun:
     calls: OpenCalls = field(default_factory=OpenCalls)
 
     def to_carry(self) -> str:
-        place = self.place
         return orjson.dumps(
             {
                 "v": _VERSION,
@@ -209,7 +204,7 @@ class AiderRun:
                 "told": self.reported,
                 "foreign_to": self.foreign_to,
                 "seen": self.seen,
-                "place": [place.in_run, place.marked, place.after_answer, place.gathers],
+                "place": astuple(self.place),
                 "calls": self.calls.to_carry(),
             }
         ).decode()
@@ -221,7 +216,6 @@ class AiderRun:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
                 return None
-            in_run, marked, after_answer, gathers = known["place"]
             return AiderRun(
                 session=known["session"],
                 started=datetime.fromisoformat(known["started"]),
@@ -230,7 +224,7 @@ class AiderRun:
                 reported=known["told"],
                 foreign_to=known["foreign_to"],
                 seen=known["seen"],
-                place=HistoryPlace(in_run=in_run, marked=marked, after_answer=after_answer, gathers=gathers),
+                place=HistoryPlace(*known["place"]),
                 calls=OpenCalls.from_carry(known["calls"]),
             )
         except (ValueError, KeyError, TypeError, IndexError):
@@ -336,8 +330,7 @@ class HistoryReading:
 
     def _begin(self, header: str, position: int) -> None:
         run, began = self.run, header.removeprefix(HEADER.decode()).strip()
-        started = _moment(began)
-        if started is None:
+        if (started := _moment(began)) is None:
             self.problem(position, "unreadable date")
         owner = project_of(self._folder) or self._folder
         self.run = AiderRun(
@@ -357,25 +350,20 @@ class HistoryReading:
             provider=PROVIDER, session=run.session, file=str(self._path), tools=TOOLS, calls=run.calls, ordinal=run.ordinal
         )
 
-    # User's input
-
     def _said(self, text: str) -> None:
         text = text.strip()
         self.run.calls.by_name.clear()
         if not text or text == "<blank>" or text.startswith(_AIDERS_OWN) or _CHOICE.search(text[-200:]):
             return
         if text[0] in "/!":
-            command = _COMMAND.match(text)
-            if command:
-                ran = kept((command["run"] or command["git"]).strip(), COMMAND_LIMIT)
+            if command := _COMMAND.match(text):
+                ran = shortened((command["run"] or command["git"]).strip(), COMMAND_LIMIT)
                 event = self._builder.add(EventType.COMMAND, "user", ran, tool=_SHELL, command=ran)
                 self.run.calls.open(_SHELL, OpenCall(event=event, tool=_SHELL, detail=ran))
             elif _ADDRESSED.match(text):
                 self._builder.said(text)
             return
         self._builder.said(text)
-
-    # Aider's output
 
     def _printed(self, lines: list[str]) -> None:
         builder = self._builder
@@ -409,18 +397,8 @@ class HistoryReading:
 def _as_document(event: Event) -> Event:
     """Return the event as part of a document: no role, command or status in it can be trusted."""
     text = event.text or event.command or event.path
-    return replace(
-        event,
-        role="tool",
-        type=EventType.TOOL_RESULT,
-        text=text,
-        tool=_DOCUMENT,
-        command="",
-        path="",
-        status="",
-        parent="",
-        call="",
-    )
+    plain = replace(event, role="tool", type=EventType.TOOL_RESULT, text=text, tool=_DOCUMENT)
+    return replace(plain, command="", path="", status="", parent="", call="")
 
 
 def _moment(began: str) -> datetime | None:
@@ -432,7 +410,6 @@ def _moment(began: str) -> datetime | None:
 
 
 HISTORY = ".aider.chat.history.md"
-_DEEPEST = 64
 _MOST_FOLDERS = 1 << 15
 """Size of the cache of repositories: if it were smaller than their number, each comparison would look all of them up again."""
 _ARRIVES = 60.0
@@ -454,6 +431,8 @@ class Aider:
     user's, too.
     """
 
+    provider = PROVIDER
+
     def __init__(
         self,
         folders: Callable[[], Iterable[str]],
@@ -462,7 +441,6 @@ class Aider:
         own: Iterable[Path] = (),
         own_state: Path,
         history: str = HISTORY,
-        line_limit: int = LINE_LIMIT,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._folders = folders
@@ -472,11 +450,6 @@ class Aider:
         self._clock = clock
         self._own_folders = (own_state, own_state.resolve())
         self._history = Path(history)
-        self._line_limit = line_limit
-
-    @property
-    def provider(self) -> str:
-        return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
         return ()
@@ -486,8 +459,7 @@ class Aider:
         return tuple(dict.fromkeys((*self._always, *(path.parent for path in self.transcripts()))))
 
     def stamp(self, path: Path) -> tuple[int, int]:
-        found = path.stat()
-        return found.st_size, found.st_mtime_ns
+        return stamp_of(path)
 
     def transcripts(self) -> Iterator[Path]:
         seen: set[str] = set()
@@ -510,7 +482,6 @@ class Aider:
             path,
             cursor,
             within=path.parent,
-            line_limit=self._line_limit,
             read=lambda file: self._read_next(path, file, cursor, budget),
         )
 
@@ -527,20 +498,9 @@ class Aider:
             moved, position = reached > position, reached
             if left <= 0 or not (moved and more) or reading.stopped:
                 break
-        return ReadResult(
-            path=str(path),
-            session=reading.session,
-            events=tuple(reading.events),
-            problems=tuple(reading.problems),
-            cursor=Cursor(
-                position=position,
-                size=file.size,
-                mtime_ns=file.mtime_ns,
-                identity=file.identity(position),
-                carry=reading.run.to_carry(),
-            ),
-            more=reading.stopped or (more and moved),
-        )
+        more = reading.stopped or (more and moved)
+        carry = reading.run.to_carry()
+        return result_up_to(path, file, reading, session=reading.session, position=position, carry=carry, more=more)
 
     def _mark_foreign(self, path: Path, file: AppendOnlyFile, run: AiderRun) -> None:
         if run.foreign_to < 0:
@@ -572,7 +532,7 @@ class Aider:
                 return stretch.end, stretch.more
             if stretch.end == position:
                 return position, False
-            reached = reading.read(stretch.data, position, forced=size >= self._line_limit)
+            reached = reading.read(stretch.data, position, forced=size >= LINE_LIMIT)
             if reached > position or reading.stopped or not stretch.more:
                 return reached, stretch.more or reached < stretch.end
             size *= 2
@@ -590,10 +550,4 @@ def _places(folder: str) -> Iterator[str]:
 
 @lru_cache(maxsize=_MOST_FOLDERS)
 def _repository(folder: str) -> str:
-    for here in (Path(folder), *list(Path(folder).parents)[:_DEEPEST]):
-        try:
-            if (here / ".git").exists():
-                return str(here)
-        except OSError:
-            continue
-    return ""
+    return str(repository_of(folder) or "")

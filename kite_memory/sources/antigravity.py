@@ -14,9 +14,9 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, OpenCall, OpenCalls, Toolbox
 from kite_memory.sources.common.jsonl import AppendOnlyFile, FoundObject, Unreadable, objects
 from kite_memory.sources.common.line_source import Line, LineSource, Progress, starting_point
-from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, kept, moment, safe, scalar, short
-from kite_memory.sources.common.words import without_blocks
-from kite_memory.system.private_files import is_file, names_in
+from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, moment, safe, scalar, short, shortened
+from kite_memory.sources.common.words import without_enclosed
+from kite_memory.system.private_files import is_file, names_in, stamp_of
 from kite_memory.text import lazy_regex
 
 PROVIDER = "antigravity"
@@ -61,6 +61,9 @@ _RAN = lazy_regex(r"\s*The command (?:completed successfully|failed with exit co
 _OUTPUT = lazy_regex(r"^[\t ]*(?:Output|Stdout|Stderr):[\t ]*\n?", re.MULTILINE)
 _INDENTED = lazy_regex(r"^\t{4}", re.MULTILINE)
 _INTERNAL = ("ADDITIONAL_METADATA", "USER_SETTINGS_CHANGE", "USER_INFORMATION", "EPHEMERAL_MESSAGE")
+_REQUEST = "<USER_REQUEST>"
+_END = lazy_regex(rf"</USER_REQUEST>\s*(?:<(?:{'|'.join(_INTERNAL)})>|\Z)")
+"""The metadata after a request names documents and pages, which may hold the closing tag, too."""
 
 
 def _kind_of(row: Mapping[str, Any]) -> str:
@@ -71,11 +74,13 @@ def _kind_of(row: Mapping[str, Any]) -> str:
 
 
 def _user(text: str, line: Line) -> None:
-    _, opening, rest = text.partition("<USER_REQUEST>")
+    if not text.lstrip().startswith(_REQUEST):
+        text = without_enclosed(text, _INTERNAL, unclosed_too=True)
+    _, opening, rest = text.partition(_REQUEST)
     if opening:
-        text = rest.rpartition("</USER_REQUEST>")[0] or rest
-    for tag in _INTERNAL:
-        text = without_blocks(text, tag, unclosed_too=not opening)
+        end = _END.search(rest)
+        text = rest[: end.start()] if end else rest.rpartition("</USER_REQUEST>")[0] or rest
+        text = without_enclosed(text, _INTERNAL, unclosed_too=True)
     if line.progress.parent:
         line.assistant(text)
     else:
@@ -118,7 +123,7 @@ def _result(kind: str, text: str, status: object, line: Line) -> None:
     event = line.builder.returned(name, call, text, outcome, running=status == "RUNNING")
     if kind == "ASK_QUESTION" and outcome == "ok" and text and not line.progress.parent:
         answer = f"{call.detail}\n{text}" if call.detail else text
-        line.builder.add(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+        line.builder.add(EventType.DECISION, "user", shortened(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
 
 
 def _answered(kind: str, calls: OpenCalls) -> tuple[str, OpenCall]:
@@ -190,9 +195,8 @@ class ConversationPlaces:
         """Return the workspace in the history of typed prompts; empty for a conversation started by a script."""
         path = self._program / "history.jsonl"
         try:
-            status = path.stat()
-            if self._history[0] != (status.st_size, status.st_mtime_ns):
-                self._history = ((status.st_size, status.st_mtime_ns), dict(self._workspaces(path)))
+            if self._history[0] != (stamp := stamp_of(path)):
+                self._history = stamp, dict(self._workspaces(path))
         except (OSError, Unreadable):
             return ""
         return self._history[1].get(conversation, "")

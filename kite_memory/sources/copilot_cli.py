@@ -13,8 +13,8 @@ from kite_memory.model.event import EventType, Status
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, Toolbox
 from kite_memory.sources.common.line_source import Line, LineSource
-from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, kept, safe, scalar, short
-from kite_memory.sources.common.words import summary, without_blocks
+from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, safe, scalar, short, shortened
+from kite_memory.sources.common.words import summary, without_enclosed
 from kite_memory.system.private_files import is_file, is_text, names_in
 from kite_memory.text import lazy_regex
 
@@ -259,9 +259,7 @@ class CopilotCli(LineSource):
         if isinstance(row.get("agentId"), str) or data.get("parentToolCallId"):
             line.builder.answered(content, parent=before)  # an agent's message to its sub-agent
         elif data.get("isAutopilotContinuation") is not True and source in (None, "", "user"):
-            for tag in ("current_datetime", "system_reminder"):
-                content = without_blocks(content, tag)
-            line.user(content, parent=before)
+            line.user(without_enclosed(content, ("current_datetime", "system_reminder")), parent=before)
 
     def _assistant(self, data: Mapping[str, Any], before: str, line: Line) -> None:
         parent = line.assistant(data.get("content"), parent=before)
@@ -293,7 +291,7 @@ def _result(data: Mapping[str, Any], line: Line) -> None:
     done = _changed(data, TOOLS.writers.get(call.tool, ""))
     event = builder.returned(name, call, text, "" if running else status, done=done, running=running is not None)
     if status == "ok" and call.tool in TOOLS.asking and not data.get("parentToolCallId"):
-        decided = kept(f"{call.detail}\nAnswer: {_ANSWERED.sub('', text, count=1).strip()}", ANSWER_LIMIT)
+        decided = shortened(f"{call.detail}\nAnswer: {_ANSWERED.sub('', text, count=1).strip()}", ANSWER_LIMIT)
         builder.add(EventType.DECISION, "user", decided, tool=call.tool, parent=event, call=name)
 
 

@@ -14,7 +14,7 @@ import orjson
 from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResult, Session, Where
 from kite_memory.projects import Repository, project_of, repository_around, stamp
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
+from kite_memory.sources.common.tool_text import PATH_LIMIT, shortened
 from kite_memory.system.git import NO_COMMITS, Git, GitFailed
 
 PROVIDER = "git"
@@ -69,6 +69,8 @@ class GitLog:
     commit is an event of a file action, and the files it changed are separate events.
     """
 
+    provider = PROVIDER
+
     def __init__(
         self,
         projects: Callable[[], Iterable[str]],
@@ -82,10 +84,6 @@ class GitLog:
         self._home = home
         self._most = most
         self._known: dict[Path, Repository] = {}
-
-    @property
-    def provider(self) -> str:
-        return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
         """Return nothing to watch, since all tools write to repositories. The regular full comparison finds what is new."""
@@ -233,7 +231,7 @@ class _HistoryReading:
             return
         changed = _changed(files)
         text = _unsigned(message.decode("utf-8", "replace").replace("\r\n", "\n").strip())
-        text = kept(text, _MESSAGE_LIMIT) or "A commit without a message."
+        text = shortened(text, _MESSAGE_LIMIT) or "A commit without a message."
         if len(changed) > _MOST_FILE_EVENTS:
             named = ", ".join(path for _, path in changed[_MOST_FILE_EVENTS : _MOST_FILE_EVENTS + _FILES_NAMED])
             text = beginning(f"{text}\n\n{len(changed)} files, among them {named}", 2 * _MESSAGE_LIMIT)

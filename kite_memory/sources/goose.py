@@ -120,13 +120,11 @@ class Goose:
     its messages are written anew under new numbers: the id of an event is made of what stays the same.
     """
 
+    provider = PROVIDER
+
     def __init__(self, folders: Iterable[Path], *, own_state: Path) -> None:
         self._folders = tuple(folders)
         self._own_folders = (own_state, own_state.resolve())
-
-    @property
-    def provider(self) -> str:
-        return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
         return ()
@@ -259,7 +257,7 @@ class _MessageReader:
         builder.record(digest(unique.encode("utf-8", "replace")), at, row, row)
         by_person = role == "user" and not helper and not _hidden(metadata)
         for part in blocks_of(found["content"]):
-            _Part(builder, row, part).add_events(by_person=by_person, hidden=_hidden(metadata))
+            _MessagePart(builder, row, part).add_events(by_person=by_person, hidden=_hidden(metadata))
         return len(content) if isinstance(content, str) else 0
 
 
@@ -272,7 +270,7 @@ def _hidden(metadata: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _MessagePart:
     """One part of a message."""
 
     builder: EventBuilder

@@ -20,8 +20,9 @@ PROVIDER = "pi"
 _SKIPPED = frozenset({"model_change", "thinking_level_change", "custom", "custom_message", "label"})
 """Settings, bookmarks, and what extensions of the agent store or send to the model."""
 
-_SKILL = re.compile(r'<skill name="[^"\n]*" location="[^"\n]*">\n.*?\n</skill>', re.DOTALL)
-_ATTACHED = re.compile(r'<file name="[^"\n]*">.*?</file>\n?', re.DOTALL)
+_SKILL = re.compile(r'<skill name="[^"\n]*" location="[^"\n]*">\n.*\n</skill>', re.DOTALL)
+_ATTACHED = re.compile(r'<file name="[^"\n]*">.*</file>\n?', re.DOTALL)
+"""Each extends to the last closing tag, since a skill or a file may hold one itself. The user's words follow."""
 _STOPPED = ("Command aborted", "Operation aborted")
 
 

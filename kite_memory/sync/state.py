@@ -2,17 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from kite_memory.sync.rows import NoteVersion
-from kite_memory.sync.segments import SyncKey
+from kite_memory.sync.rows import NO_PATH, PATH_KEY, NoteVersion, without_forgotten
+from kite_memory.sync.segments import SyncKey, pack, unpack
 from kite_memory.system import sqlite
+from kite_memory.system.private_files import replace_file
 
-NAME = "sync.sqlite"
+NAME, NAMES = "sync.sqlite", "sync.names"
 
 _VERSION_1 = (
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -69,6 +70,9 @@ class PendingSegments:
         self._state.set("next", str(number + 1))
         self._state.run("INSERT INTO pending VALUES (?, ?)", number, content)
 
+    def replace(self, number: int, content: bytes) -> None:
+        self._state.run("UPDATE pending SET content = ? WHERE number = ?", content, number)
+
     def all(self) -> list[tuple[int, bytes]]:
         return self._state.run("SELECT number, content FROM pending ORDER BY number")
 
@@ -87,6 +91,26 @@ class SyncState:
 
     def close(self) -> None:
         self._database.close()
+
+    def erase(self, *, lines: frozenset[str], notes: frozenset[str]) -> bool:
+        """Erase these lines and notes from what is kept, and from what is not in the folder yet.
+
+        Then do what `sqlite.rewrite` does.
+        """
+        key, gone = self.key, notes | self.gone()
+        with self.changing():
+            for number, content in self.pending.all():
+                if key is None:
+                    break
+                rows, _ = unpack(content, key=key, machine=self.machine, number=number)
+                kept = [row for each in rows if (row := without_forgotten(each, lines=lines, notes=gone)) is not None]
+                if kept != rows:
+                    self.pending.replace(number, pack(kept, key=key, machine=self.machine, number=number))
+            for held in map(self.note, notes):
+                if held is not None and not held.version.key.startswith(PATH_KEY):
+                    self.keep(replace(held, version=replace(held.version, path=NO_PATH), here=""))
+        with sqlite.raising_not_written(self.path, named=str(self.path)):
+            return sqlite.rewrite(self._database)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -138,6 +162,16 @@ class SyncState:
             for table in ("positions", "pending", "uptake", "forgotten"):
                 self.run(f"DELETE FROM {table}")  # noqa: S608 - ours
             self.run("UPDATE notes SET sent = 0")
+
+    def names(self) -> frozenset[str]:
+        """Return the names under which this machine has sent anything, in this state or one that was replaced or lost."""
+        kept = self.path.with_name(NAMES)
+        return frozenset(kept.read_text().split() if kept.exists() else ())
+
+    def keep_name(self) -> None:
+        """Keep this machine's name in a file of its own, so that it is known after this state is lost."""
+        if self.machine not in (known := self.names()):
+            replace_file(self.path.with_name(NAMES), "\n".join(sorted({*known, self.machine})).encode())
 
     def notes(self) -> dict[str, HeldNote]:
         return {held.version.key: held for held in map(_held, self.run("SELECT here, size, mtime_ns, sent, version FROM notes"))}

@@ -117,6 +117,17 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def stamp_of(path: Path, *others: Path) -> tuple[int, int]:
+    """Return size and time of a file, which change when it or one of ``others`` is written to; those may be missing."""
+    status = path.stat()
+    size, mtime_ns = status.st_size, status.st_mtime_ns
+    for other in others:
+        with contextlib.suppress(OSError):
+            status = other.stat()
+            size, mtime_ns = size + status.st_size, max(mtime_ns, status.st_mtime_ns)
+    return size, mtime_ns
+
+
 def names_in(folder: Path) -> list[str]:
     """Return the sorted names in a folder; none if it is not a folder."""
     try:

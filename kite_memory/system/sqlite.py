@@ -15,7 +15,7 @@ from threading import Event
 from typing import Any
 
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
-from kite_memory.system.private_files import make_folder, make_private_file, replace_file
+from kite_memory.system.private_files import make_folder, make_private_file, replace_file, stamp_of
 
 _NAME = "seals.json"
 _VERSION = 1
@@ -99,12 +99,6 @@ def _sealed(path: Path, known: list[Any] | None) -> list[Any] | None:
         Event().wait(min(young, _A_TICK_NS) / 1e9)
     digest = _hash(path)
     return [*before, digest] if stamp_of(path) == before else None
-
-
-def stamp_of(path: Path) -> tuple[int, int]:
-    """Return size and time of a file, which change when it is written to."""
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
 
 
 def _hash(path: Path) -> str:

@@ -18,8 +18,9 @@ from kite_memory.errors import UsageError
 from kite_memory.model.event import RedactedText
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus, Scope
-from kite_memory.recall.rendering import plain_line
 from kite_memory.recall.session_memory import TEAMS
+from kite_memory.system import LOOPBACK
+from kite_memory.text.quoting import plain_line
 from kite_memory.tools.note_view import unframed
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ _TEXTS: Final = {
     "why": 300,
     "snippet": 300,
 }
-_HERE: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Team:
             raise not_one from None
         if not is_one:
             raise not_one
-        if parts.scheme == "http" and host not in _HERE:
+        if parts.scheme == "http" and host not in LOOPBACK:
             raise UsageError("the team's address does not begin with https", hint="a token would be sent in the open")
         if not self.token.isascii() or not self.token.isprintable():
             raise UsageError("invalid team token", hint="`kmem keys set team-token` replaces it")

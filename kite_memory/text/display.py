@@ -46,6 +46,12 @@ def counted(number: float, noun: str) -> str:
     return f"{number:,} {ending}"
 
 
+def first_of(items: Sequence[str], most: int, *, of: int | None = None) -> str:
+    """Return the first items, and how many more there are ``of`` them."""
+    more = (len(items) if of is None else of) - most
+    return "; ".join(items[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 _AGE = re.compile(r"(\d{1,5})([smhdw])", re.ASCII)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -391,3 +397,34 @@ def _pasted(prompt: str, length: int) -> str:
 def plain(text: str) -> str:
     """Return text on one line, without Markdown and without signs at its beginning."""
     return re.sub(r"\A[^\w`\"'(\[/@#$.<+-]+", "", " ".join(_MARKUP.sub("", text).split()))
+
+
+_LINE_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|[*`]{2,3}", re.MULTILINE)
+_CODE_BLOCK = lazy_regex(r"^```.{0,4000}?^```", re.DOTALL | re.MULTILINE)
+_SENTENCE_END = lazy_regex(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
+_LAST_LINES = 4_000
+
+
+def without_markup(text: str) -> str:
+    """Return a text without what marks its headings, lists and emphasis."""
+    return _LINE_MARKUP.sub("", text)
+
+
+def plain_lines(text: str) -> list[str]:
+    """Return the lines of a text without code blocks and markup."""
+    return [" ".join(line.split()) for line in without_markup(_CODE_BLOCK.sub("", text)).splitlines() if line.strip()]
+
+
+def split_sentences(text: str) -> list[str]:
+    return _SENTENCE_END.split(text)
+
+
+def last_sentence(text: str) -> str:
+    lines = [line for line in text[-_LAST_LINES:].splitlines() if line.strip()]
+    return split_sentences(without_markup(lines[-1]).strip())[-1] if lines else ""
+
+
+def last_question(text: str) -> str:
+    """Return the last sentence if it is a question."""
+    last = last_sentence(text)
+    return last if last.rstrip("\"')]*`_ ").endswith(("?", "？")) else ""

@@ -19,9 +19,9 @@ from kite_memory.model.event import PLANNING, Event, EventType, Status, Where
 from kite_memory.model.hit import SMALL_COLLECTION
 from kite_memory.text.display import clip_line
 from kite_memory.text.stems import stems
+from kite_memory.timeline.progress import changed_files
 from kite_memory.timeline.runs import Run, bare, commits, runs
 from kite_memory.timeline.schema import Rows, rows_of
-from kite_memory.timeline.standing import changed_files
 
 _CALLS = 400
 """Most events read per prompt; of more, the last ones, which show how it ended."""

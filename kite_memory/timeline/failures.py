@@ -9,8 +9,7 @@ from kite_memory.model.event import Event, EventType
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line, clip_middle, outline
 from kite_memory.text.error_signature import Report, first_failure, is_content, reported, signatures
-from kite_memory.timeline.runs import Commit, Run, bare, failing_part, kinds_in, makes_up, only_looks, open_failures, purposes_of
-from kite_memory.timeline.standing import (
+from kite_memory.timeline.progress import (
     FILES_CITED,
     PATH_PARTS,
     SUBJECT,
@@ -25,6 +24,7 @@ from kite_memory.timeline.standing import (
     names,
     typed,
 )
+from kite_memory.timeline.runs import Commit, Run, bare, failing_part, kinds_in, makes_up, only_looks, open_failures, purposes_of
 from kite_memory.timeline.summaries import TOOLS
 
 _HOOK_FAILED = lazy_regex(

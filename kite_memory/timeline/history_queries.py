@@ -10,9 +10,9 @@ from kite_memory.model.hit import Fix
 from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import normal, signatures
 from kite_memory.text.shell import invocations
+from kite_memory.timeline.progress import is_change
 from kite_memory.timeline.runs import Commit, Outcome, bare, commits, runs
 from kite_memory.timeline.search import EventQuery
-from kite_memory.timeline.standing import is_change
 from kite_memory.timeline.store import Timeline
 
 _LOOKED_AT = 200

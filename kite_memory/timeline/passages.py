@@ -42,7 +42,7 @@ _MOST_PROJECTS = 3
 """Projects whose passages stay indexed, in three bytes of memory for each pair."""
 
 
-def keep(database: sqlite3.Connection, session: int, passages: Sequence[Passage], *, now: float) -> None:
+def save(database: sqlite3.Connection, session: int, passages: Sequence[Passage], *, now: float) -> None:
     """Store the passages, in the transaction of the read that brought them.
 
     A known text keeps its first session and its earliest time.
@@ -99,7 +99,7 @@ _Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _PassageBlock:
     """A number of a project's passages, indexed by their pairs. ``digest`` is that of the last one."""
 
     keys: tuple[int, ...]
@@ -122,7 +122,7 @@ class IndexedPassages:
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._parts: dict[str, tuple[_Part, ...]] = {}
+        self._blocks: dict[str, tuple[_PassageBlock, ...]] = {}
         self._lock = Lock()
 
     def lookup(self, project: str) -> "PassageLookup":
@@ -133,7 +133,7 @@ class IndexedPassages:
         """Yield the passages that may hold enough of a text: those of the index that do, and all that are too new for it."""
         from kite_memory.timeline.shingles import PairIndex
 
-        parts = self._still_there(self._parts.get(project, ()))
+        parts = self._still_there(self._blocks.get(project, ()))
         keys = sorted({key for part in parts for pairs in asked for key in part.holding(pairs)})
         for at in range(0, len(keys), _AT_ONCE):
             yield self._rows(_BY_KEY, (json.dumps(keys[at : at + _AT_ONCE]), project))
@@ -143,22 +143,22 @@ class IndexedPassages:
             last = batch[-1][0]
             if len(batch) == _AT_ONCE:
                 pairs = PairIndex.of([blob for *_, blob, _ in batch])
-                parts = (*parts, _Part(keys=tuple(key for key, *_ in batch), digest=batch[-1][-1], pairs=pairs))
+                parts = (*parts, _PassageBlock(keys=tuple(key for key, *_ in batch), digest=batch[-1][-1], pairs=pairs))
         self._keep(project, parts)
 
-    def _still_there(self, parts: tuple[_Part, ...]) -> tuple[_Part, ...]:
+    def _still_there(self, parts: tuple[_PassageBlock, ...]) -> tuple[_PassageBlock, ...]:
         """Return the parts up to the first whose last passage is gone: what was written since may have the keys of that one."""
         if not parts:
             return ()
         there: dict[int, int] = dict(self._rows(_DIGESTS, (json.dumps([part.keys[-1] for part in parts]),)))
         return tuple(takewhile(lambda part: there.get(part.keys[-1]) == part.digest, parts))
 
-    def _keep(self, project: str, parts: tuple[_Part, ...]) -> None:
+    def _keep(self, project: str, parts: tuple[_PassageBlock, ...]) -> None:
         with self._lock:
-            self._parts.pop(project, None)
-            self._parts[project] = parts
-            while len(self._parts) > _MOST_PROJECTS:
-                del self._parts[next(iter(self._parts))]
+            self._blocks.pop(project, None)
+            self._blocks[project] = parts
+            while len(self._blocks) > _MOST_PROJECTS:
+                del self._blocks[next(iter(self._blocks))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

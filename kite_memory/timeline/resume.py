@@ -1,18 +1,29 @@
 """Resume brief: where a session stood when it was left, from its events alone, each line with the events it rests on."""
 
-import heapq
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
-from kite_memory.model.event import PLANNING, Event, EventType, Session, opens_turn
+from kite_memory.model.event import PLANNING, Event, EventType, Session, merged_by_time, opens_turn
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import clip, clip_line, clip_middle, end_of, gist, outline
+from kite_memory.text.display import (
+    clip,
+    clip_line,
+    clip_middle,
+    end_of,
+    first_of,
+    gist,
+    last_question,
+    last_sentence,
+    outline,
+    plain_lines,
+    split_sentences,
+    without_markup,
+)
 from kite_memory.timeline.failures import CHANGE_FILES, failed_lines
-from kite_memory.timeline.runs import Run, bare, commits, kinds_in, last_branch, runs
-from kite_memory.timeline.standing import (
+from kite_memory.timeline.progress import (
     A_TASK,
     ANSWERED,
     BriefLine,
@@ -21,8 +32,8 @@ from kite_memory.timeline.standing import (
     Stable,
     all_changes,
     changed_lines,
-    changes_files,
     cited,
+    cited_in_lengths,
     code_since,
     inside,
     last_changes,
@@ -33,7 +44,8 @@ from kite_memory.timeline.standing import (
     typed,
     verify_lines,
 )
-from kite_memory.timeline.summaries import TOOLS, todos
+from kite_memory.timeline.runs import Run, bare, commits, kinds_in, last_branch, runs
+from kite_memory.timeline.summaries import TOOLS, todo_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +69,7 @@ _PLAN_WITHIN = 2
 _DECISIONS = 2
 _LATELY = 25
 _SAID, _ASKED, _LONGER, _COMMAND, _SUBJECT = 240, 220, (900, 640, 460, 390, 320), 100, 80
-_ITEM, _ITEMS, _ALL_ITEMS = 110, 3, 8
+_ITEM = 110
 _STEPS, _STEP, _CHECK = 3, 60, 80
 _OFFER, _FULL_OFFER, _AGREED_OFFER, _LONG_OFFER, _AT = 240, 320, 480, 800, 280
 _ANSWER, _QUESTION = 160, 70
@@ -100,7 +112,6 @@ _SAYS_YES = lazy_regex(
 _AGREES = 6
 """A prompt with fewer words, and no question, may only agree with what the agent offered."""
 _ASKS_THE_PERSON = frozenset({"AskUserQuestion", "request_user_input", "ask_followup_question", "ask_user"})
-_SENTENCES = lazy_regex(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
 _ANNOUNCES = lazy_regex(
     r"\A\W{0,4}(?:now|next|then|let me|let['’]s|i['’]ll|i['’]m \w+ing|i will|i need to|running|time to|je vais|ich werde)\b"
     r"|:\s*\Z",
@@ -115,7 +126,6 @@ _SAYS_IT_WILL = lazy_regex(
 """The beginning of a message's last sentence that announces a next step."""
 _HEADINGS = lazy_regex(r"^#{1,6} [^\n]*$", re.MULTILINE)
 _ONLY_A_HEADING = lazy_regex(r"#{1,4} [^\n]{1,120}|\*\*[^\n*]{1,120}\*\*")
-_CODE = lazy_regex(r"^```.{0,4000}?^```", re.DOTALL | re.MULTILINE)
 _TO_DO = lazy_regex(
     r"^[ \t]{0,4}[#*_ \d.]{0,8}(?:suggested |recommended |possible )?(?:next steps?|next up|remaining(?: work| tasks| items)?"
     r"|still (?:to do|open|missing)|to-?do|what(?:'s| is) (?:next|left|missing)|not (?:yet )?done(?: yet)?|follow-?ups?)\b"
@@ -123,20 +133,6 @@ _TO_DO = lazy_regex(
     re.MULTILINE | re.IGNORECASE,
 )
 """A heading for remaining work, and the list below it."""
-_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|[*`]{2,3}", re.MULTILINE)
-
-
-def together(own: Sequence[Event], others: Sequence[Sequence[Event]]) -> list[Event]:
-    """Merge a session's events with those of its sub-agents by time; the order within each is kept."""
-    return [event for _, event in heapq.merge(*(_in_time(events) for events in (own, *others)), key=lambda pair: pair[0])]
-
-
-def _in_time(events: Sequence[Event]) -> Iterator[tuple[datetime, Event]]:
-    """Yield the events with times that never decrease, so that a clock that jumps back does not change the order."""
-    latest: datetime | None = None
-    for event in events:
-        latest = event.at if latest is None else max(latest, event.at)
-        yield latest, event
 
 
 def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequence[Event]] = ()) -> Brief | None:
@@ -146,7 +142,7 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
     """
     if not events:
         return None
-    everything = together(events, sub_agents) if sub_agents else events
+    everything = merged_by_time(events, *sub_agents) if sub_agents else events
     done = runs(everything, session.cwd)
     made = commits(everything)
     changes = all_changes(everything, done, session.cwd)
@@ -185,11 +181,10 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     if not prompts and (ran := [event for event in events if event.type is EventType.COMMAND][-_STEPS:]):
         commands = ", ".join(f"`{typed(event.command)}`" for event in ran)
         yield cited(BriefPart.DOING, f"no prompt is recorded; the last commands: {commands}", ran[-1])
-    said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
+    said = _last_message(events)
     if said is not None and not _announces(events, said) and not (prompts and said.ordinal < prompts[-1].ordinal):
-        texts = (clip_line(_MARKUP.sub("", said.text[:_READ]), length) for length in (_SAID, 2 * _SAID))
-        short, longer = (f'the agent said last: "{text}"' for text in texts)
-        yield replace(cited(BriefPart.DOING, short, said), longer=(longer,) if longer != short else ())
+        texts = (clip_line(without_markup(said.text[:_READ]), length) for length in (_SAID, 2 * _SAID))
+        yield cited_in_lengths(BriefPart.DOING, (f'the agent said last: "{text}"' for text in texts), said)
     for event in _recaps(events, prompts)[-1:]:
         yield cited(BriefPart.DOING, f'the agent\'s recap: "{clip_line(event.text, _SAID)}"', event)
     earlier = {clip_line(event.text, _ASKED): event for event in requests[1:] if event.text != prompts[-1].text}
@@ -205,6 +200,10 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
             yield _asked("asked first", event)
     for event in reversed((decisions if not prompts else [each for each in decisions if each not in since])[-_DECISIONS:]):
         yield cited(BriefPart.DOING, f"decided: {_answer(event)}", event)
+
+
+def _last_message(events: Sequence[Event]) -> Event | None:
+    return next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
 
 
 def _answered_by(events: Sequence[Event], prompt: Event) -> Event | None:
@@ -245,15 +244,16 @@ def _in_answer_to(before: Event | None, prompt: Event, length: int) -> str:
 
 def _offer(text: str, prompt: str, length: int) -> str:
     """Return what a prompt answers: a message's beginning and closing question, else the lines that share words with the prompt."""
-    lines = _lines(text[:_READ])
+    lines = plain_lines(text[:_READ])
     if len(text) <= _READ and len(" ".join(lines)) <= length:
         return " ".join(lines)
     if _ASKS.search(text[-_QUESTION_END:]) or not _words(prompt):
-        if (headings := list(_HEADING_ASKS.finditer(text[-_READ:]))) and (offered := _lines(text[-_READ:][headings[-1].start() :])):
+        headings = list(_HEADING_ASKS.finditer(text[-_READ:]))
+        if headings and (offered := plain_lines(text[-_READ:][headings[-1].start() :])):
             return clip(" ".join(offered), length)
         if not _words(prompt) and (found := outline(text)) is not None and len(found.steps) > 1:
             return gist(text, length).replace('"', "")
-        first = (said for said in _SENTENCES.split(" ".join(lines[:3])) if len(said.split()) >= _WORDS_OF_A_REQUEST)
+        first = (said for said in split_sentences(" ".join(lines[:3])) if len(said.split()) >= _WORDS_OF_A_REQUEST)
         begins = clip(next(first, ""), length // 3)
         return f"{begins.removesuffix('…')} … {_ending(text, length - len(begins)).removeprefix('…')}"
     wanted = _words(prompt)
@@ -261,14 +261,10 @@ def _offer(text: str, prompt: str, length: int) -> str:
     return clip(" ".join(lines[nearest:]), length * 3 // 4)  # a remark needs less than an approval
 
 
-def _lines(text: str) -> list[str]:
-    return [" ".join(line.split()) for line in _MARKUP.sub("", _CODE.sub("", text)).splitlines() if line.strip()]
-
-
 def _asked(when: str, prompt: Event, after: str = "") -> BriefLine:
     what, text = (f"{when}, a plan", _PLAN.sub("", prompt.text, count=1)) if prompt.tool == PLANNING else (when, prompt.text)
-    short, *longer = dict.fromkeys(f"{what}: {gist(text, length)}{after}" for length in (_ASKED, *_LONGER))
-    return replace(cited(BriefPart.DOING, short, prompt), longer=tuple(longer))
+    texts = (f"{what}: {gist(text, length)}{after}" for length in (_ASKED, *_LONGER))
+    return cited_in_lengths(BriefPart.DOING, texts, prompt)
 
 
 def _answer(decision: Event) -> str:
@@ -300,7 +296,7 @@ def _offered_before(events: Sequence[Event], prompt: Event) -> Event | None:
             case EventType.USER_MESSAGE:
                 acted = False
             case EventType.ASSISTANT_MESSAGE if event.text.strip() and not acted:
-                goes_on = event.text.rstrip().endswith(":") or _SAYS_IT_WILL.match(_last_sentence(event.text))
+                goes_on = event.text.rstrip().endswith(":") or _SAYS_IT_WILL.match(last_sentence(event.text))
                 return None if goes_on else event
     return None
 
@@ -308,7 +304,7 @@ def _offered_before(events: Sequence[Event], prompt: Event) -> Event | None:
 def _ending(text: str, length: int) -> str:
     """Return the last lines of a message, as far as there is room."""
     shown = ""
-    for line in reversed(_lines(text[-_READ:])):
+    for line in reversed(plain_lines(text[-_READ:])):
         if shown and len(line) + len(shown) > length:
             break
         shown = f"{line} {shown}"
@@ -328,7 +324,7 @@ def _announces(events: Sequence[Event], said: Event) -> bool:
 
 def _says_what_is_next(text: str) -> bool:
     is_heading = _ONLY_A_HEADING.fullmatch(text.strip()) is not None
-    return is_heading or bool(_ANNOUNCES.search(text[:_READ].strip()) or _SAYS_IT_WILL.match(_last_sentence(text)))
+    return is_heading or bool(_ANNOUNCES.search(text[:_READ].strip()) or _SAYS_IT_WILL.match(last_sentence(text)))
 
 
 def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedFile], *, settled: bool) -> Iterator[BriefLine]:
@@ -336,7 +332,7 @@ def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedF
 
     A list that is older than the last prompt may be about something else, so what was in progress goes before it.
     """
-    listed = list(_listed(events, done))
+    listed = list(todo_lines(events, done))
     at_hand = list(_in_hand(events, settled=settled))
     at_hand += () if listed or at_hand else _done_last(events, settled=settled)
     asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
@@ -355,10 +351,10 @@ def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedF
     messages = [event for event in events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
     for event in reversed(messages[-_MESSAGES_BACK:]):
         if found := _TO_DO.search(event.text[:_READ]):
-            items = [clip_line(_MARKUP.sub("", line), _ITEM) for line in found[1].splitlines() if line.strip()]
-            yield cited(BriefPart.NEXT, f"left to do, as the agent said: {_first(items, len(items), _STEPS)}", event)
+            items = [clip_line(without_markup(line), _ITEM) for line in found[1].splitlines() if line.strip()]
+            yield cited(BriefPart.NEXT, f"left to do, as the agent said: {first_of(items, _STEPS)}", event)
             return
-    if not (listed or at_hand) and messages and events[-1] is messages[-1] and not _closing_question(messages[-1].text):
+    if not (listed or at_hand) and messages and events[-1] is messages[-1] and not last_question(messages[-1].text):
         yield cited(BriefPart.NEXT, ANSWERED, messages[-1])
 
 
@@ -372,7 +368,7 @@ def _said_before(events: Sequence[Event]) -> Iterator[BriefLine]:
     said = [event for event in since if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
     found: list[tuple[Event, str]] = []
     for event in reversed(said[:-1]):
-        sentences = _SENTENCES.split(" ".join(_lines(_HEADINGS.sub("", event.text[:_READ]))))
+        sentences = split_sentences(" ".join(plain_lines(_HEADINGS.sub("", event.text[:_READ]))))
         finding = " ".join(each for each in sentences if not (_SAYS_IT_WILL.match(each) or _ANNOUNCES.search(each)))
         if len(finding.split(None, _WORDS_OF_A_FINDING)) > _WORDS_OF_A_FINDING:
             found.append((event, clip(finding, _FINDING)))
@@ -417,37 +413,6 @@ def _so_far(events: Sequence[Event], files: Sequence[ChangedFile], said: str) ->
     return f"; nothing is changed yet for this request{before}" if read else ""
 
 
-def _listed(events: Sequence[Event], runs_done: Sequence[Run]) -> Iterator[BriefLine]:
-    listed = todos(events)
-    last = next((event for event in reversed(events) if event.tool in TOOLS and event.type is EventType.TOOL_CALL), None)
-    if listed is not None and last is not None and listed.open:
-        asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
-        stale = f" (last changed {listed.at:%m-%d %H:%M})" if asked is not None and asked.at > listed.at else ""
-        tried = [run for run in runs_done if run.event.at >= listed.at and run.is_check and run.outcome != "unknown"]
-        names = [
-            f"{'in hand: ' if item.standing == 'in_progress' else ''}{clip_line(item.text, _ITEM)}{_gone_well(item.text, tried)}"
-            for item in listed.open[:_ALL_ITEMS]
-        ]
-        done = len(listed.items) - len(listed.open)
-        begins = f"open on the agent's list, {done} of {len(listed.items)} done{stale}: "
-        short, *longer = dict.fromkeys(f"{begins}{_first(names, len(listed.open), most)}" for most in (_ITEMS, _ALL_ITEMS))
-        yield replace(cited(BriefPart.NEXT, short, last), longer=tuple(longer))
-
-
-def _first(items: Sequence[str], of: int, most: int) -> str:
-    return "; ".join(items[:most]) + (f" and {of - most} more" if of > most else "")
-
-
-def _gone_well(item: str, tried: Sequence[Run]) -> str:
-    """Return that the last run of the kind of check that an item of a list names went well."""
-    checks = [run for run in tried if not changes_files(run)]
-    last = {kind: next((run for run in reversed(checks) if kind in run.kinds), None) for kind in sorted(kinds_in(item))}
-    well = [run for run in last.values() if run is not None and run.outcome == "ok"]
-    if not well or len(well) < len(last):
-        return ""
-    return f" ({' and '.join(dict.fromkeys(f'`{clip_line(typed(run.command), _STEP)}`' for run in well))} went well since)"
-
-
 def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
     """Yield what the agent had announced and what it had begun. ``settled`` means that all was tested, and nothing fails."""
     answered = {event.call for event in events if event.call and event.type not in (EventType.TOOL_CALL, EventType.COMMAND)}
@@ -455,7 +420,7 @@ def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
     lately = events[max(asked + 1, len(events) - _UNANSWERED) :]
     waiting = {event.call: event for event in lately if event.call and event.call not in answered}
     begun = next(reversed(waiting.values()), None)
-    said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
+    said = _last_message(events)
     if said is not None and _announces(events, said):
         after = events[events.index(said) :]
         since = runs(after)
@@ -468,15 +433,13 @@ def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
             quoted = _ending(said.text, _AT // 2 if calls >= _LONG_AGO else _AT)
             then = [_done_since(ended, since, found=found) for found in (False, True)]
             texts = (f'{when}: "{quoted}"{f"; since then {each}{report}" if each else ""}' for each in then)
-            short, *longer = dict.fromkeys(texts)
-            yield replace(cited(BriefPart.NEXT, short, said), longer=tuple(longer))
+            yield cited_in_lengths(BriefPart.NEXT, texts, said)
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
         announced = said is not None and _announces(events, said)
         report = _TO_REPORT if settled and not announced and any(run.is_check for run in runs(events[asked + 1 :])) else ""
         rest = (f" and {len(waiting) - 1} more" if len(waiting) > 1 else "") + report
         texts = (f"begun, and no result was seen: {begun.tool} {_input(begun, most)}".rstrip() + rest for most in _INPUTS)
-        short, *longer = dict.fromkeys(texts)
-        yield replace(cited(BriefPart.NEXT, short, begun), longer=tuple(longer))
+        yield cited_in_lengths(BriefPart.NEXT, texts, begun)
 
 
 def _input(call: Event, most: int) -> str:
@@ -553,7 +516,7 @@ def _steps_of(events: Sequence[Event], ended: Mapping[str, Run], results: Mappin
             elif _LOOKS.match(event.tool) and not why_not:
                 yield _LOOKED, f"{event.tool} {clip_line(_argument(event.text), _STEP)}".rstrip(), event.call
             elif result is not None:
-                how = why_not or f'came back: "{clip_line(_MARKUP.sub("", result.text[:_READ]), _AT // 2)}"'
+                how = why_not or f'came back: "{clip_line(without_markup(result.text[:_READ]), _AT // 2)}"'
                 yield "", f"{event.tool.rpartition('__')[2]} {clip_line(_argument(event.text), _STEP)} {how}", event.call
 
 
@@ -571,8 +534,7 @@ def _done_last(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]
         left = "left before an answer to what was asked last; " if asked >= 0 else ""
         last = clip_line(f"{since[-1].tool} {since[-1].text}", 2 * _STEP)
         texts = (f"{left}done last: {_done_since(since, done, found=found) or last}{report}" for found in (False, True))
-        short, *longer = dict.fromkeys(texts)
-        yield replace(cited(BriefPart.NEXT, short, since[-1]), longer=tuple(longer))
+        yield cited_in_lengths(BriefPart.NEXT, texts, since[-1])
 
 
 def _open(events: Sequence[Event]) -> Iterator[BriefLine]:
@@ -581,19 +543,8 @@ def _open(events: Sequence[Event]) -> Iterator[BriefLine]:
     since = events[max((at for at, event in enumerate(events) if event.type is EventType.USER_MESSAGE), default=-1) + 1 :]
     asked = (event for event in reversed(since) if event.type is EventType.TOOL_CALL and event.tool in _ASKS_THE_PERSON)
     choice = next((event for event in asked if event.call and event.call not in results), None)
-    closing = next((event for event in reversed(since) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
+    closing = _last_message(since)
     if choice is not None:
         yield cited(BriefPart.OPEN, f"the agent asked, and had no answer: {clip_line(choice.text, _ASKED)}", choice)
-    if closing is not None and (question := _closing_question(closing.text)):
+    if closing is not None and (question := last_question(closing.text)):
         yield cited(BriefPart.OPEN, f'the agent asks: "{clip_line(question, _ASKED)}"', closing)
-
-
-def _closing_question(text: str) -> str:
-    """Return the last sentence if it is a question."""
-    last = _last_sentence(text)
-    return last if last.rstrip("\"')]*`_ ").endswith(("?", "？")) else ""
-
-
-def _last_sentence(text: str) -> str:
-    lines = [line for line in text[-_READ:].splitlines() if line.strip()]
-    return _SENTENCES.split(_MARKUP.sub("", lines[-1]).strip())[-1] if lines else ""

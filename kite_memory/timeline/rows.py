@@ -280,13 +280,13 @@ class StoredEvents:
         )
         return None if row is None else event_of(row)
 
-    def recent_prompts(self, limit: int, sessions: int = 50) -> list[str]:
+    def recent_prompts(self, limit: int) -> list[str]:
         """Return the beginnings of user messages of the sessions worked in last."""
         rows = self._database.all(
-            "SELECT substr(e.text, 1, 600) FROM (SELECT key FROM sessions ORDER BY last_at DESC LIMIT ?) AS r"
+            "SELECT substr(e.text, 1, 600) FROM (SELECT key FROM sessions ORDER BY last_at DESC LIMIT 50) AS r"
             " CROSS JOIN events AS e ON e.session = r.key AND e.type = 'user_message'"
             " AND e.id NOT IN (SELECT event FROM let_go) LIMIT ?",
-            (sessions, limit),
+            (limit,),
         )
         return [text for (text,) in rows]
 

@@ -133,11 +133,11 @@ def find(rows: Rows, query: EventQuery, now: datetime, meant: Mapping[int, float
         asked = _weigh_terms(rows, within, terms if query.by_words else [])
         asked.known = _belonging(rows, within, _known_failures(rows, query.text)) if query.by_words else frozenset()
         belonging = _belonging(rows, within, meant)
-        asked.led_there = _led_there(rows, query, within, meant.keys() - belonging)
-        asked.meant = {event: meant[event] for event in belonging | asked.led_there}
+        asked.leading_there = _prompts_leading_there(rows, query, within, meant.keys() - belonging)
+        asked.meant = {event: meant[event] for event in belonging | asked.leading_there}
         shortlist = _shortlist(rows, within, asked)
     else:
-        asked = _Asked()
+        asked = _WeighedQuery()
         shortlist = _newest(rows, within, _SHORTLIST)
     return _weigh(rows, query, asked, shortlist)
 
@@ -159,13 +159,13 @@ class _Term:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _WeighedQuery:
     terms: list[_Term] = field(default_factory=list)
     held: dict[int, float] = field(default_factory=dict)
     """Total weight of the query's words that an event holds."""
     known: frozenset[int] = frozenset()
     meant: Mapping[int, float] = field(default_factory=dict)
-    led_there: frozenset[int] = frozenset()
+    leading_there: frozenset[int] = frozenset()
     """Prompts that match a file or tool filter only by the events they led to."""
 
     @property
@@ -226,7 +226,7 @@ def _words(text: str) -> list[str]:
     return [word for word in _WORD.findall(text) if len(word) <= 64]
 
 
-def _weigh_terms(rows: Rows, within: Sequence[str], terms: list[_Term]) -> _Asked:
+def _weigh_terms(rows: Rows, within: Sequence[str], terms: list[_Term]) -> _WeighedQuery:
     ((newest,),) = rows("SELECT COALESCE(MAX(seq), 0) FROM events", ())
     for term in terms:
         wanted = (*within, term.match)
@@ -235,10 +235,10 @@ def _weigh_terms(rows: Rows, within: Sequence[str], terms: list[_Term]) -> _Aske
         count = _COMMON if oldest else len(term.newest)
         term.about = count if count < _COMMON else max(_COMMON, count * newest / (newest - (oldest or term.newest[-1]) + 1))
         term.weight = math.log(1 + (newest + 10) / (term.about + 1)) * (_NUMBER if term.word.isdigit() else 1.0)
-    return _Asked(terms=sorted(terms, key=lambda term: term.about))
+    return _WeighedQuery(terms=sorted(terms, key=lambda term: term.about))
 
 
-def _shortlist(rows: Rows, within: Sequence[str], asked: _Asked) -> list[int]:
+def _shortlist(rows: Rows, within: Sequence[str], asked: _WeighedQuery) -> list[int]:
     """Return the events with the highest weight of query words.
 
     If all words are common, the newest events that hold all of them, or the rarest two, or one.
@@ -298,7 +298,7 @@ def _belonging(rows: Rows, within: Sequence[str], events: Collection[int]) -> fr
     return frozenset(event for (event,) in kept)
 
 
-def _led_there(rows: Rows, query: EventQuery, within: Sequence[str], prompts: Collection[int]) -> frozenset[int]:
+def _prompts_leading_there(rows: Rows, query: EventQuery, within: Sequence[str], prompts: Collection[int]) -> frozenset[int]:
     if query.types or not (query.tool or query.file):
         return frozenset()
     return frozenset(prompt for prompt in prompts if _belonging(rows, within, steps(rows, prompt)))
@@ -335,7 +335,7 @@ def _is_held(rows: Rows, wanted: str) -> bool:
     return bool(rows("SELECT 1 FROM told WHERE told MATCH ? LIMIT 1", (wanted,)))
 
 
-def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int]) -> list[FoundEvent]:
+def _weigh(rows: Rows, query: EventQuery, asked: _WeighedQuery, shortlist: Sequence[int]) -> list[FoundEvent]:
     """Read the texts of the shortlist again and score them: adjacent words count more than the same words apart.
 
     Only the best event of one call, and of one text in a session, is returned.
@@ -357,7 +357,7 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
             continue
         if query.status and status != query.status:
             continue
-        if query.file and event not in asked.led_there and not _is_of(query.file, path, type, text):
+        if query.file and event not in asked.leading_there and not _is_of(query.file, path, type, text):
             continue
         known, meant, coverage, sure = event in asked.known, asked.meant.get(event, 0.0), covered(event), event in enough
         adjacent = share_adjacent(pairs, text) if pairs and asked.terms else coverage
@@ -373,14 +373,14 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
         FoundEvent(
             event=event,
             score=score,
-            snippet=(event in asked.meant and _errand(rows, event)) or snippet(shown, stems),
+            snippet=(event in asked.meant and _prompt_with_outcome(rows, event)) or snippet(shown, stems),
             near=not sure,
         )
         for sure, score, _, event, shown in ordered[: max(0, query.limit)]
     ]
 
 
-def _errand(rows: Rows, event: int) -> str:
+def _prompt_with_outcome(rows: Rows, event: int) -> str:
     """Return a prompt found by its embedding with what came of it, in one line."""
     found = prompt_outcome(rows, event)
     return f"{clip_line(found.prompt, _ASKED)} → {clip_line(found.came, _CAME)}" if found is not None else ""

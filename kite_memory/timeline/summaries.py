@@ -1,4 +1,4 @@
-"""Overviews of many sessions: the outcome of each, what it worked with, and its open todo items."""
+"""Overviews of many sessions: the outcome of each, what it worked with, and its todo list, as a value and as a line of a brief."""
 
 import json
 import re
@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Literal
 
 from kite_memory.model.event import Event, EventType, Session
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import clip_line
+from kite_memory.text.display import clip_line, first_of
+from kite_memory.timeline.progress import BriefLine, BriefPart, changes_files, cited_in_lengths, typed
 from kite_memory.timeline.rows import SELECT_LAST_ORDINALS, SELECT_STATE, SELECT_STATE_PAGE, SessionState, session_of, state_of
+from kite_memory.timeline.runs import Run, kinds_in
 from kite_memory.timeline.schema import TimelineDatabase
 
 if TYPE_CHECKING:
     from kite_memory.timeline.store import Timeline
 
-Standing = Literal["pending", "in_progress", "completed", "cancelled"]
+TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 
 LISTS = frozenset(
     {"TodoWrite", "update_plan", "write_todos", "todowrite", "todo_write", "update_todo_list", "update_todo", "manage_todo_list"}
@@ -25,7 +27,7 @@ LISTS = frozenset(
 ITEMS = frozenset({"TaskCreate", "TaskUpdate", "TaskList"})
 TOOLS = LISTS | ITEMS
 
-_MARKS: dict[str, Standing] = {
+_MARKS: dict[str, TodoStatus] = {
     " ": "pending",
     "x": "completed",
     "X": "completed",
@@ -37,7 +39,7 @@ _LINE = lazy_regex(r"^[ \t]{0,12}(?:[-*][ \t]{1,4})?\[([ xX>~-])\][ \t]{1,4}(\S[
 _NUMBERED = lazy_regex(r"^#(\d{1,6}) \[([a-z_]{1,20})\] (\S[^\n]{0,1000})", re.MULTILINE)
 _MADE = lazy_regex(r"Task #(\d{1,6}) created")
 _FIELD = lazy_regex(r"^(taskId|status|subject): ([^\n]{1,1000})", re.MULTILINE)
-_WORDS: dict[str, Standing] = {
+_WORDS: dict[str, TodoStatus] = {
     "pending": "pending",
     "in_progress": "in_progress",
     "completed": "completed",
@@ -51,7 +53,7 @@ _LENGTH = 300
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TodoItem:
     text: str
-    standing: Standing
+    status: TodoStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +66,8 @@ class Listed:
     @property
     def open(self) -> tuple[TodoItem, ...]:
         """The items still open, those in progress first."""
-        there = [item for item in self.items if item.standing in ("pending", "in_progress")]
-        return tuple(sorted(there, key=lambda item: item.standing != "in_progress"))
+        there = [item for item in self.items if item.status in ("pending", "in_progress")]
+        return tuple(sorted(there, key=lambda item: item.status != "in_progress"))
 
 
 def todos(events: Iterable[Event]) -> Listed | None:
@@ -90,27 +92,27 @@ def todos(events: Iterable[Event]) -> Listed | None:
                     written, numbered, at = items, {}, event.at
         elif event.type is EventType.TOOL_RESULT and event.status != "failed":
             if event.tool == "TaskCreate" and (made := _MADE.search(event.text)) and (subject := created.pop(event.call, "")):
-                numbered[made[1]] = TodoItem(text=clip_line(subject, _LENGTH), standing="pending")
+                numbered[made[1]] = TodoItem(text=clip_line(subject, _LENGTH), status="pending")
                 written, at = None, event.at
             elif event.tool == "TaskList" and (found := _numbered(event.text)):
                 numbered, written = found, None
                 at = at or event.at
     items = written if written is not None else tuple(numbered[name] for name in sorted(numbered, key=int))
-    kept = tuple(item for item in items if item.standing != "cancelled")[:_MOST]
+    kept = tuple(item for item in items if item.status != "cancelled")[:_MOST]
     return Listed(items=kept, at=at) if kept and at is not None else None
 
 
 def _items(text: str) -> tuple[TodoItem, ...] | None:
-    found = tuple(TodoItem(text=clip_line(said, _LENGTH), standing=_MARKS[mark]) for mark, said in _LINE.findall(text))
+    found = tuple(TodoItem(text=clip_line(said, _LENGTH), status=_MARKS[mark]) for mark, said in _LINE.findall(text))
     return found or (() if re.search(r"^(?:todos|plan): *(?:\[\])?$", text, re.MULTILINE) else None)
 
 
 def _numbered(text: str) -> dict[str, TodoItem]:
     return {
         number: TodoItem(
-            text=clip_line(re.sub(r" \[blocked by [^\]]{1,200}\]$", "", said), _LENGTH), standing=_WORDS.get(standing, "pending")
+            text=clip_line(re.sub(r" \[blocked by [^\]]{1,200}\]$", "", said), _LENGTH), status=_WORDS.get(status, "pending")
         )
-        for number, standing, said in _NUMBERED.findall(text)
+        for number, status, said in _NUMBERED.findall(text)
     }
 
 
@@ -119,13 +121,44 @@ def _updated(numbered: dict[str, TodoItem], text: str) -> bool:
     item = numbered.get(fields.get("taskId", "").strip())
     if item is None:
         return False
-    standing = _WORDS.get(fields.get("status", "").strip(), item.standing)
-    numbered[fields["taskId"].strip()] = replace(item, standing=standing, text=clip_line(fields.get("subject", item.text), _LENGTH))
+    status = _WORDS.get(fields.get("status", "").strip(), item.status)
+    numbered[fields["taskId"].strip()] = replace(item, status=status, text=clip_line(fields.get("subject", item.text), _LENGTH))
     return True
 
 
 def _field(text: str, name: str) -> str:
     return next((str(said) for field, said in _FIELD.findall(text) if field == name), "")
+
+
+_ITEM, _ITEMS, _ALL_ITEMS, _STEP = 110, 3, 8, 60
+
+
+def todo_lines(events: Sequence[Event], done: Sequence[Run]) -> Iterator[BriefLine]:
+    """Yield what is open on the agent's own list."""
+    listed = todos(events)
+    last = next((event for event in reversed(events) if event.tool in TOOLS and event.type is EventType.TOOL_CALL), None)
+    if listed is not None and last is not None and listed.open:
+        asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
+        stale = f" (last changed {listed.at:%m-%d %H:%M})" if asked is not None and asked.at > listed.at else ""
+        tried = [run for run in done if run.event.at >= listed.at and run.is_check and run.outcome != "unknown"]
+        names = [
+            f"{'in hand: ' if item.status == 'in_progress' else ''}{clip_line(item.text, _ITEM)}{_gone_well(item.text, tried)}"
+            for item in listed.open[:_ALL_ITEMS]
+        ]
+        completed = len(listed.items) - len(listed.open)
+        begins = f"open on the agent's list, {completed} of {len(listed.items)} done{stale}: "
+        texts = (f"{begins}{first_of(names, most, of=len(listed.open))}" for most in (_ITEMS, _ALL_ITEMS))
+        yield cited_in_lengths(BriefPart.NEXT, texts, last)
+
+
+def _gone_well(item: str, tried: Sequence[Run]) -> str:
+    """Return that the last run of the kind of check that an item of a list names went well."""
+    checks = [run for run in tried if not changes_files(run)]
+    last = {kind: next((run for run in reversed(checks) if kind in run.kinds), None) for kind in sorted(kinds_in(item))}
+    well = [run for run in last.values() if run is not None and run.outcome == "ok"]
+    if not well or len(well) < len(last):
+        return ""
+    return f" ({' and '.join(dict.fromkeys(f'`{clip_line(typed(run.command), _STEP)}`' for run in well))} went well since)"
 
 
 _TODO_SESSIONS = 8

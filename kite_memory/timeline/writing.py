@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -20,6 +20,7 @@ import orjson
 from kite_memory.model.event import Event, Passage, ReadResult, Session, line_of
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import sync_file
+from kite_memory.text import lazy_regex
 from kite_memory.timeline import cards, passages
 from kite_memory.timeline.fixes import sign
 from kite_memory.timeline.rows import LATEST_MTIME
@@ -80,6 +81,7 @@ def _blank(database: sqlite3.Connection, event: int, session: int) -> None:
         database.execute("DELETE FROM signatures WHERE key = ? AND key NOT IN (SELECT signature FROM raised)", (signature,))
     database.execute("DELETE FROM passages WHERE (session, start) IN (SELECT session, start FROM events WHERE seq = ?)", (event,))
     database.execute("DELETE FROM cards WHERE session = ?", (session,))  # any of them may be found by its words
+    _blank_carries(database, event, session)
     database.execute("UPDATE events SET text = ?, command = '', path = '' WHERE seq = ?", (BLANK, event))
     database.execute("UPDATE sessions SET title = '' WHERE key = ?", (session,))
     database.execute(
@@ -88,15 +90,76 @@ def _blank(database: sqlite3.Connection, event: int, session: int) -> None:
     database.execute("UPDATE space SET version = version + 1")
 
 
+def _blank_carries(database: sqlite3.Connection, event: int, session: int) -> None:
+    """Erase the words of an event from what the readers of its session's files carry on: title, open calls, running commands."""
+    (id, *words) = database.execute("SELECT id, text, command, path FROM events WHERE seq = ?", (event,)).fetchone()
+    (title, *kept) = database.execute("SELECT title, id, cwd, branch, parent FROM sessions WHERE key = ?", (session,)).fetchone()
+    files = "SELECT key, carry FROM files WHERE carry <> '' AND key IN (SELECT file FROM events WHERE session = ?)"
+    for file, carry in database.execute(files, (session,)).fetchall():
+        left = carry_without(carry, lines={line_of(id)}, words=words, title=title, kept=kept)
+        if left != carry:
+            database.execute("UPDATE files SET carry = ? WHERE key = ?", (left, file))
+
+
+def carry_without(carry: str, *, lines: Collection[str], words: Iterable[str], title: str, kept: Iterable[str]) -> str:
+    """Return a cursor's ``carry`` without a session's title and the erased words.
+
+    Its form is its source's own, so each string in it is compared with the words: one that is ``kept`` beside them stays. An open
+    call, ``[name, event, tool, detail, …]``, loses its detail if its event is of one of the erased ``lines``.
+    """
+    said = [each for each in words if len(each) >= _LEAST and each != BLANK]
+    safe = frozenset(kept)
+
+    def erased(text: str) -> bool:
+        if len(text) < _LEAST or text in safe:
+            return False
+        whole = text.removesuffix("…")
+        return (
+            text == title
+            or any(whole in each if _PLAIN.search(whole) else whole == each for each in said)
+            or any(each in whole for each in said)
+        )
+
+    def cleaned(value: object, name: str = "") -> object:
+        match value:
+            case str():
+                return "" if (name == "title" or erased(value)) and not _TIME.match(value) else value
+            case [str(call), str(event), str(tool), str(), *more] if line_of(event) in lines:
+                return [call, event, tool, "", *more]
+            case list():
+                return [cleaned(each, name) for each in value]
+            case dict():
+                return {key: cleaned(each, key) for key, each in value.items()}
+            case _:
+                return value
+
+    try:
+        known = orjson.loads(carry)
+    except orjson.JSONDecodeError:
+        return "" if erased(carry) else carry
+    left = cleaned(known)
+    return carry if left == known else orjson.dumps(left).decode()
+
+
+_LEAST = 4
+"""Shorter strings are names and flags."""
+_PLAIN = lazy_regex(r"[^\w-]")
+_TIME = lazy_regex(r"\d{4}-\d\d-\d\dT")
+
+
 def without_forgotten(database: sqlite3.Connection, session: Session, events: Sequence[Event]) -> tuple[Session, Sequence[Event]]:
     """Return newly read events with erased ones blanked again, and their session without a title if any was erased."""
     blank = {name for (name,) in database.execute("SELECT event FROM let_go WHERE blank")}
     if not blank:
         return session, events
-    named = "SELECT 1 FROM let_go WHERE blank AND provider = ? AND session = ?"
-    if database.execute(named, (session.provider, session.id)).fetchone():
+    if _erased_lines(database, session):
         session = replace(session, title="")
     return session, [replace(event, text=BLANK, command="", path="") if line_of(event.id) in blank else event for event in events]
+
+
+def _erased_lines(database: sqlite3.Connection, session: Session) -> set[str]:
+    named = "SELECT event FROM let_go WHERE blank AND provider = ? AND session = ?"
+    return {line_of(name) for (name,) in database.execute(named, (session.provider, session.id))}
 
 
 def without_forgotten_passages(passages: Sequence[Passage], events: Sequence[Event]) -> Sequence[Passage]:
@@ -170,10 +233,20 @@ def save_read_result(database: sqlite3.Connection, read_result: ReadResult, prov
         )
     if read_result.session is None:
         return 0
-    session, events_kept = without_forgotten(database, read_result.session, read_result.events)
+    read = read_result.events if read_result.amends else _distinct(database, file, read_result.events)
+    session, events_kept = without_forgotten(database, read_result.session, read)
+    if session is not read_result.session:
+        erased = [was for was, event in zip(read, events_kept, strict=True) if event is not was]
+        carry = carry_without(
+            cursor.carry,
+            lines=_erased_lines(database, session),
+            words=chain.from_iterable((event.text, event.command, event.path) for event in erased),
+            title=read_result.session.title,
+            kept=(session.id, session.cwd, session.branch, session.parent),
+        )
+        database.execute("UPDATE files SET carry = ? WHERE key = ?", (carry, file))
     key = _session_key(database, session, now)
-    events_kept = events_kept if read_result.amends else _distinct(database, file, events_kept)
-    passages.keep(database, key, without_forgotten_passages(read_result.passages, events_kept), now=now)
+    passages.save(database, key, without_forgotten_passages(read_result.passages, events_kept), now=now)
     events = _in_line(database, key, events_kept)
     (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
     changed = _write(database, [_row(event, key, file) for event in events], amends=read_result.amends)
@@ -316,8 +389,10 @@ def _distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) 
         start, said = event.where.start, [event.type.value, event.role, event.text, event.command]
         first, first_said = known.setdefault(event.id, (start, said))
         line = line_of(event.id)
-        # A line's first event distinguishes lines; its further events may depend on a call that only one read knew.
-        if (line, start) in others or (event.id == line and first != start and first_said != said):
+        # A line's first event distinguishes lines; its further events may depend on a call that only one read knew. An erased line
+        # may have been this one.
+        distinct = event.id == line and first != start and first_said != said and first_said[2] != BLANK
+        if (line, start) in others or distinct:
             others.setdefault((line, start), []).extend(said)
     if not others:
         return events

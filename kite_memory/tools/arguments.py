@@ -320,8 +320,8 @@ def _nothing(project: str) -> Sequence[Event]:
 class LocalContext:
     """Lookups that only this machine can answer.
 
-    ``project_of`` returns the project of a folder, ``known_project`` that of a given name or folder. ``timeline`` and ``resume``
-    answer like the commands of these names and take the same arguments. ``passages`` returns what was said and done on a search's
+    ``known_project`` returns the project of a given name or folder. ``timeline`` and ``resume`` answer like the commands of these
+    names and take the same arguments. ``passages`` returns what was said and done on a search's
     subject, with the ranks of these and of the notes that it found; ``conversation`` returns a cited one in brief.
     ``working`` returns what agents had in progress in a project's last sessions, or in one session, according to transcripts.
     ``heard`` returns the events of a project's last sessions, ``known_of`` who said something first in all of its sessions.
@@ -329,7 +329,6 @@ class LocalContext:
     read.
     """
 
-    project_of: Callable[[str], str] = _same_name
     known_project: Callable[[str], str] = _same_name
     timeline: Callable[..., Json] | None = None
     resume: Callable[..., Json] | None = None

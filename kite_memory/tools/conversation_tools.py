@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Protocol
 from uuid import UUID, uuid4
@@ -13,8 +13,9 @@ from kite_memory.errors import UsageError
 from kite_memory.model.event import Event, EventType, Provenance, Where
 from kite_memory.model.note import Chunk, Fact, Origin, Record, RecordItem, Scope, Topic
 from kite_memory.recall.lexical import folded, terms
-from kite_memory.recall.rendering import plain_line, quoted
+from kite_memory.system import utc_now
 from kite_memory.text.display import clip
+from kite_memory.text.quoting import plain_line, quoted
 from kite_memory.tools import argument_parsing
 from kite_memory.tools.arguments import (
     CONTEXT_TOKENS,
@@ -68,17 +69,13 @@ Decompose = Callable[[Chunk], tuple[Record, str]]
 """Returns the record of a transcript's turns, and a remark about how it was made."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def tools(
     store: Store,
     local: LocalContext,
     *,
     gate: QualityGate,
     decompose: Decompose,
-    clock: Callable[[], datetime] = _now,
+    clock: Callable[[], datetime] = utc_now,
     new_uuid: Callable[[], UUID] = uuid4,
 ) -> Mapping[str, Tool]:
     return {

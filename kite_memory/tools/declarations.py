@@ -6,8 +6,10 @@ holds the store; an error is raised again there as its own class.
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
@@ -114,6 +116,38 @@ def perform(performs: Perform, tool: str, arguments: Json, asker: Json) -> Json:
         return {"result": performs(tool, arguments, speaks)}
     except KiteError as error:
         return {"error": error_json(error)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedCall:
+    """A call that has ended. ``outcome`` is "ok" or the kind of its error, after which ``result`` is empty."""
+
+    tool: str
+    arguments: Json
+    asker: Asker
+    result: Json
+    outcome: str
+    at: datetime
+    seconds: float
+
+
+def observed(perform: Perform, note: Callable[[FinishedCall], None]) -> Perform:
+    """Return the operation with each call passed to ``note`` as soon as it has ended."""
+
+    def performed(tool: str, arguments: Json, asker: Asker) -> Json:
+        at, began, outcome, result = datetime.now(UTC), time.perf_counter(), "failed: a bug", {}
+        try:
+            result = perform(tool, arguments, asker)
+            outcome = "ok"
+            return result
+        except KiteError as error:
+            outcome = _kind(error)
+            raise
+        finally:
+            took = time.perf_counter() - began
+            note(FinishedCall(tool=tool, arguments=arguments, asker=asker, result=result, outcome=outcome, at=at, seconds=took))
+
+    return performed
 
 
 def result_of(answer: Json) -> Json:

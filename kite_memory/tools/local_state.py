@@ -20,7 +20,7 @@ from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, UsageEr
 from kite_memory.model.event import Event
 from kite_memory.model.note import Scope
 from kite_memory.redaction.cutting import beginning
-from kite_memory.system import sqlite
+from kite_memory.system import sqlite, utc_now
 from kite_memory.system.private_files import make_private_folder
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import left
@@ -91,11 +91,7 @@ _APART = re.compile(r"[\s_]+")
 _KNOWN = frozenset({"pending", "in_progress", "completed", "cancelled", "blocked"})
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def tools(store: Store, local: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+def tools(store: Store, local: LocalContext, *, clock: Callable[[], datetime] = utc_now) -> Mapping[str, Tool]:
     return {
         "ai_state_save": partial(_save, store, local, clock),
         "ai_state_get": partial(_get, store, local),
@@ -318,7 +314,7 @@ def working(timeline: Timeline, project: str, session: str, *, projects: Collect
             ai=each.session.provider,
             session=each.session.id,
             project=each.session.project,
-            todos=tuple(Todo(text=item.text, status=item.standing) for item in each.listed.items),
+            todos=tuple(Todo(text=item.text, status=item.status) for item in each.listed.items),
             working_notes="",
             context_summary="",
             saved=each.listed.at,
@@ -391,12 +387,11 @@ class LocalState:
     A damaged file is renamed and a new one is created. Opening raises `StateNewer`.
     """
 
-    def __init__(self, path: Path, *, seconds: Callable[[], float] = monotonic) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._seconds = seconds
         self._lock = threading.RLock()
         self._read: dict[str, tuple[int, datetime]] = {}
-        self._flushed = seconds()
+        self._flushed = monotonic()
         try:
             self._database = self._opened()
         except StateDamaged:  # not a reason to refuse the vault: the file is kept under another name, so that it can be repaired
@@ -460,7 +455,7 @@ class LocalState:
         with self._lock:
             for id in ids:
                 self._read[id] = (self._read.get(id, (0, at))[0] + 1, at)
-            if len(self._read) >= _TOGETHER or self._seconds() - self._flushed >= _SECONDS:
+            if len(self._read) >= _TOGETHER or monotonic() - self._flushed >= _SECONDS:
                 try:
                     self._flush()
                 except KiteError:
@@ -499,7 +494,7 @@ class LocalState:
                         rows,
                     )
             self._read.clear()
-            self._flushed = self._seconds()
+            self._flushed = monotonic()
 
     def save(self, state: State, *, only: Collection[str] | None = None) -> State:
         """Replace the state of the same AI, session and project, or only the fields ``only``, and return the result."""

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import Protocol
 
@@ -12,9 +12,9 @@ from kite_memory.errors import KiteError, NoteNotFound
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.note import Note, NoteKind, Origin, Scope
 from kite_memory.recall.catalogue import VisibleNotes
-from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
+from kite_memory.system import utc_now
 from kite_memory.text.quoting import mended
 from kite_memory.tools.argument_parsing import body_of, fits, is_pattern, literal_prefix, value_of
 from kite_memory.tools.local_state import LocalState, Reads
@@ -37,7 +37,7 @@ from kite_memory.tools.store import (
 )
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
-from kite_memory.vault.keyed_notes import KeptNote, KeyConflict
+from kite_memory.vault.keyed_notes import KeyConflict, KeyedNote
 from kite_memory.vault.ledger import Keyed, KeyPlace
 
 log = logging.getLogger("kite_memory.tools.local_store")
@@ -67,10 +67,6 @@ class IndexNotes(Protocol):
         ...
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
     """A memory to be written under a key, and who writes it."""
@@ -98,7 +94,7 @@ class LocalStore:
         index_notes: IndexNotes,
         let_go: Callable[[Note], None] = lambda note: None,
         forgotten: Callable[[Note], None] = lambda note: None,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         """Create the store.
 
@@ -167,7 +163,7 @@ class LocalStore:
         by = mended(entry.by or grant.name)
         with self._lock:
             try:
-                kept = self._vault.keys.keep(
+                kept = self._vault.keys.write(
                     _key_place(entry.key, entry.place),
                     lambda before: body_of(entry.value, before, tamed=entry.origin != "user"),
                     kind=entry.kind,
@@ -181,13 +177,13 @@ class LocalStore:
             except KeyConflict as changed:
                 raise Conflict(str(changed), version=changed.version, hint=changed.hint) from changed
             with _beside():
-                self._state.wrote(name(kept.note), context or {}, made_by=by if kept.is_new else None)
+                self._state.wrote(kept.note.name, context or {}, made_by=by if kept.is_new else None)
             self._index_notes({kept.note.path}, embed=False)
         return self._memories([kept])[0]
 
     def memories(self, grant: Grant, wanted: MemoryQuery, *, touch: bool = False) -> list[Memory]:
         grant = grant.in_a_vault
-        found: list[KeptNote] = []
+        found: list[KeyedNote] = []
         all_there = True
         wanted = mended(wanted)
         left = self._wanted(grant, wanted)
@@ -200,7 +196,7 @@ class LocalStore:
             with self._lock:
                 self._vault.scanner.must_be_whole()
         if touch and found:
-            self._state.touch([name(kept.note) for kept in found], self._clock())
+            self._state.touch([kept.note.name for kept in found], self._clock())
         return self._memories(found)
 
     def _wanted(self, grant: Grant, wanted: MemoryQuery) -> Iterator[Keyed]:
@@ -257,9 +253,9 @@ class LocalStore:
         for place in sorted(places):
             yield places[place]
 
-    def _memories(self, kept: Sequence[KeptNote]) -> list[Memory]:
-        reads = self._state.reads([name(each.note) for each in kept])
-        return [_memory(each, reads[name(each.note)]) for each in kept]
+    def _memories(self, kept: Sequence[KeyedNote]) -> list[Memory]:
+        reads = self._state.reads([each.note.name for each in kept])
+        return [_memory(each, reads[each.note.name]) for each in kept]
 
     def delete_memory(self, grant: Grant, key: str, place: MemoryPlace) -> bool:
         grant = grant.in_a_vault
@@ -370,7 +366,7 @@ class LocalStore:
         """Remove what is kept beside a forgotten note. Code that forgets notes without this store must call it."""
         for note in notes:
             with _beside():
-                self._state.forgot(name(note))
+                self._state.forgot(note.name)
             self._conversations.forgot(note)
 
     def purge(self) -> bool:
@@ -384,17 +380,17 @@ class LocalStore:
     def _forgotten(self, note: Note) -> bool:
         with self._vault.undisturbed():  # the events are withheld only if the note itself can be forgotten
             self._let_go(note)
-            self._recall.forget_notes([name(note)])
+            self._recall.forget_notes([note.name])
             changed = {note.path}
             try:
-                forgotten = self._vault.edits.forget(name(note))
+                forgotten = self._vault.edits.forget(note.name)
                 changed.update((*forgotten.relinked, *forgotten.copies))
             except NoteNotFound:  # its owner has already deleted it
                 return False
             finally:
                 self._index_notes(changed, embed=False)
         with _beside():
-            self._state.forgot(name(note))
+            self._state.forgot(note.name)
         self._conversations.forgot(note)
         return True
 
@@ -440,10 +436,10 @@ def _sight(grant: Grant) -> VisibleNotes:
     return VisibleNotes(scopes=grant.scopes, projects=grant.projects)
 
 
-def _memory(kept: KeptNote, reads: Reads) -> Memory:
+def _memory(kept: KeyedNote, reads: Reads) -> Memory:
     note = kept.note
     return Memory(
-        id=name(note),
+        id=note.name,
         key=note.key,
         value=value_of(note.body),
         place=MemoryPlace(scope=note.scope, project=note.project, session=note.session),

@@ -12,8 +12,9 @@ from functools import partial
 
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import NoteKind, NoteStatus, Scope
-from kite_memory.recall.rendering import estimated_tokens, plain_line, quoted
-from kite_memory.text.quoting import safe_json
+from kite_memory.recall.rendering import estimated_tokens
+from kite_memory.system import utc_now
+from kite_memory.text.quoting import plain_line, quoted, safe_json
 from kite_memory.tools import argument_parsing, local_state
 from kite_memory.tools.argument_parsing import is_pattern
 from kite_memory.tools.arguments import (
@@ -48,11 +49,7 @@ _BESIDE = 500
 """Characters of these for what a list contains beside its memories."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def memory_tools(store: Store, local: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+def memory_tools(store: Store, local: LocalContext, *, clock: Callable[[], datetime] = utc_now) -> Mapping[str, Tool]:
     return {
         "write_memory": partial(_write, store, local, clock),
         "read_memory": partial(_read, store, local),
@@ -227,7 +224,7 @@ class Briefing:
     kept: tuple[Memory, ...]
 
 
-def resume_tools(store: Store, local: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+def resume_tools(store: Store, local: LocalContext, *, clock: Callable[[], datetime] = utc_now) -> Mapping[str, Tool]:
     return {"smart_resume": partial(_smart_resume, store, local, clock)}
 
 
@@ -297,7 +294,7 @@ def _text(head: str, parts: Sequence[BriefingPart], chosen: Sequence[Sequence[st
     return "\n".join(lines)
 
 
-def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -> Iterator[str]:
+def state_lines(there: Sequence[State], now: datetime) -> Iterator[str]:
     """Yield open todos and notes of saved states; those older than two weeks, handed over to another session, or without anything
     left, are omitted.
     """
@@ -305,7 +302,7 @@ def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -
     standing = (state for state in there if state.saved > handed_over.get((state.ai, state.session), _NEVER))
     lately = [state for state in standing if now - state.saved <= _FORGOTTEN]
     telling = [state for state in lately if _left(state) or state.context_summary or state.working_notes]
-    for state in telling[:most]:
+    for state in telling[:_STATES]:
         done = sum(todo.status == "completed" for todo in state.todos)
         left = _left(state)
         who = f"{plain_line(quoted(state.ai), 40)}, {state.saved:%Y-%m-%d %H:%M}"
@@ -320,10 +317,12 @@ def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -
             yield f"{who}, noted: {_cut(state.working_notes)}"
 
 
-def left_to_do(store: Store, local: LocalContext, project: str, session: str, *, clock: Callable[[], datetime] = _now) -> list[str]:
+def left_to_do(
+    store: Store, local: LocalContext, project: str, session: str, *, clock: Callable[[], datetime] = utc_now
+) -> list[str]:
     """Return what agents had in progress in a session or in a project's last sessions, for the owner of this machine."""
     there = local_state.states(store, local, Asker(grant=OWNER), session=session, project="" if session else project)
-    return list(state_lines(there, clock()))
+    return list(state_lines(there, utc_now()))
 
 
 def _left(state: State) -> list[Todo]:

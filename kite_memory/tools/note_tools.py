@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
@@ -12,8 +12,9 @@ from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Chunk, Fact, Note, NoteKind, Record, Scope
-from kite_memory.recall.prose import name
-from kite_memory.recall.rendering import estimated_tokens, plain, plain_line, quoted, shortened
+from kite_memory.recall.rendering import estimated_tokens, shortened
+from kite_memory.system import utc_now
+from kite_memory.text.quoting import plain, plain_line, quoted
 from kite_memory.tools import argument_parsing, conversation_tools, local_state, memory_tools, note_view
 from kite_memory.tools.arguments import (
     A_SESSION,
@@ -74,12 +75,8 @@ class SessionUnknown(NotFound):
     """There is no such session, or none that the grant sees."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def tools(
-    store: Store, local: LocalContext, *, gate: QualityGate, age: Age, clock: Callable[[], datetime] = _now
+    store: Store, local: LocalContext, *, gate: QualityGate, age: Age, clock: Callable[[], datetime] = utc_now
 ) -> Mapping[str, Tool]:
     return {
         "search_notes": partial(_search, store, local, age, clock),
@@ -231,7 +228,7 @@ def _titled(store: Store, asker: Asker, title: str) -> Note | None:
         case [note]:
             return note
         case several:
-            listed = "; ".join(f"{name(note)} ({note.kind}, {note.project or note.scope}, {note.status})" for note in several)
+            listed = "; ".join(f"{note.name} ({note.kind}, {note.project or note.scope}, {note.status})" for note in several)
             raise UsageError("several notes have this title", hint=plain_line(quoted(f"name one by its id: {listed}"), 600))
 
 
@@ -301,7 +298,7 @@ def _forget(store: Store, asker: Asker, arguments: Arguments) -> Json:
     named = arguments[NOTE]
     if not store.forget(asker.grant, named):
         note = _called(store, asker, named)
-        if note is None or not store.forget(asker.grant, name(note)):
+        if note is None or not store.forget(asker.grant, note.name):
             raise _not_found()
     return {"forgotten": True, "note": plain_line(named)}
 
@@ -434,14 +431,12 @@ class SavingChecks(conversation_tools.QualityGate, Protocol):
     def decompose(self, chunk: Chunk) -> tuple[Record, str]: ...
 
 
-def all_tools(
-    store: Store, local: LocalContext, *, saving: SavingChecks, age: Age, clock: Callable[[], datetime] = _now
-) -> dict[str, Tool]:
+def all_tools(store: Store, local: LocalContext, *, saving: SavingChecks, age: Age) -> dict[str, Tool]:
     """Return all tools. ``age`` parses an age or a date as people write it."""
     return {
-        **conversation_tools.tools(store, local, gate=saving, decompose=saving.decompose, clock=clock),
-        **memory_tools.memory_tools(store, local, clock=clock),
-        **local_state.tools(store, local, clock=clock),
-        **memory_tools.resume_tools(store, local, clock=clock),
-        **tools(store, local, gate=saving, age=age, clock=clock),
+        **conversation_tools.tools(store, local, gate=saving, decompose=saving.decompose),
+        **memory_tools.memory_tools(store, local),
+        **local_state.tools(store, local),
+        **memory_tools.resume_tools(store, local),
+        **tools(store, local, gate=saving, age=age),
     }

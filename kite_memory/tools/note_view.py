@@ -11,9 +11,10 @@ from pathlib import PurePosixPath
 
 from kite_memory.model.note import Decision, Insight, Note, NoteKind, OpenQuestion, Topic
 from kite_memory.recall.lexical import folded, terms
-from kite_memory.recall.prose import name, prose
-from kite_memory.recall.rendering import estimated_tokens, plain_line, quoted, shortened
+from kite_memory.recall.prose import prose
+from kite_memory.recall.rendering import estimated_tokens, shortened
 from kite_memory.recall.search import snippet
+from kite_memory.text.quoting import plain_line, quoted
 from kite_memory.tools.conversation_notes import turned_down, uuid_of
 from kite_memory.tools.declarations import Json
 from kite_memory.tools.store import FoundNote, Grant, SavedConversation, Store
@@ -155,7 +156,7 @@ def _of_note(note: Note, grant: Grant, score: float) -> ResultEntry:
 
 
 def _note_lines(note: Note) -> Iterator[str]:
-    yield f"Evidence: {_flat(', '.join((f'note {name(note)}', *note.evidence[:_EVIDENCE])), 300)}"
+    yield f"Evidence: {_flat(', '.join((f'note {note.name}', *note.evidence[:_EVIDENCE])), 300)}"
     body = quoted(prose(note.body[:_BODY]))
     yield from (line for line in body.split("\n") if line.strip())
     unsaid = [entity for entity in note.entities if entity.casefold() not in body.casefold()]
@@ -251,7 +252,7 @@ def note_json(note: Note, grant: Grant) -> Json:
     The path is shown only to a whole grant, since a number in the file's name reveals another note with the same name.
     """
     return {
-        "id": name(note),
+        "id": note.name,
         "path": plain_line(note.path) if grant.whole else "",
         "kind": note.kind.value,
         "title": plain_line(quoted(plain_line(note.title))),

@@ -11,9 +11,9 @@ from uuid import UUID
 
 from kite_memory.errors import UsageError
 from kite_memory.model.note import TURNED_DOWN, Decision, Fact, Insight, OpenQuestion, Record, RecordItem, Rejected, Topic
-from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.redaction.cutting import beginning
 from kite_memory.text.display import clip
+from kite_memory.text.quoting import plain, plain_line
 from kite_memory.tools.argument_parsing import clean
 from kite_memory.tools.arguments import MOST_TOPICS, OF_A_RECORD, OF_A_TOPIC
 from kite_memory.tools.conversation_notes import RECORD, as_text, name_of

@@ -25,8 +25,8 @@ from textual.widgets import Footer, Input, Static
 from textual.worker import get_current_worker
 
 from kite_memory.errors import KiteError
-from kite_memory.recall.rendering import plain
 from kite_memory.text.display import clip_end
+from kite_memory.text.quoting import plain
 from kite_memory.tui.rows import (
     JUMPS,
     VIEWS,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kite_memory.text.display import clip_line
-from kite_memory.timeline.standing import inside
+from kite_memory.timeline.progress import inside
 
 Json = Mapping[str, Any]
 

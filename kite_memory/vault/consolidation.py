@@ -401,7 +401,7 @@ def _replaced(text: str, keep: Note) -> str:
     marks: dict[str, object] = {
         "status": NoteStatus.SUPERSEDED.value,
         "superseded_by": f"[[{_stem(keep)}]]" if links.holds(_stem(keep)) else "",
-        "valid_until": moment(lifecycle.standing_until(keep)),
+        "valid_until": moment(keep.holds_from),
     }
     return with_properties(text, marks) or ""
 
@@ -439,8 +439,8 @@ def _mentioning(text: str, notes: Sequence[Note], *, ours: bool) -> str:
 
 
 def _is_long(note: Note) -> bool:
-    standing = note.status is NoteStatus.ACCEPTED and not note.key
-    return standing and len(note.body) > _LONG and note.kind in SPOKEN_KINDS
+    may_be_split = note.status is NoteStatus.ACCEPTED and not note.key
+    return may_be_split and len(note.body) > _LONG and note.kind in SPOKEN_KINDS
 
 
 def _folds(notes: Sequence[Note], before: datetime, is_ours: Callable[[Note], bool]) -> Iterator[Fold]:

@@ -48,7 +48,7 @@ class _Writing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptNote:
+class KeyedNote:
     """A note with a key, as it is now.
 
     ``by`` wrote its present text; empty where that is not known, as for a person in an editor.
@@ -72,23 +72,23 @@ class KeyedNotes:
         self._scanner = scanner
         self._clock = clock
 
-    def find(self, place: KeyPlace) -> KeptNote | None:
+    def find(self, place: KeyPlace) -> KeyedNote | None:
         """Return the note of a key as it is now; ``None`` once it has expired."""
         known = self._known(place)
-        kept = self._kept(known) if known is not None else None
+        kept = self._read(known) if known is not None else None
         return kept if kept is not None and KeyPlace.of(kept.note) == place and not kept.note.has_expired(self._clock()) else None
 
-    def at(self, wanted: Sequence[Keyed]) -> list[KeptNote | None]:
+    def at(self, wanted: Sequence[Keyed]) -> list[KeyedNote | None]:
         """Return the notes of these ledger rows; ``None`` for each whose file holds something else by now."""
         last = self._ledger.keys.last_wordings([keyed.known.id or keyed.known.path for keyed in wanted])
         return [self._still(keyed, last.get(keyed.known.id or keyed.known.path)) for keyed in wanted]
 
-    def _still(self, keyed: Keyed, last: Wording | None) -> KeptNote | None:
+    def _still(self, keyed: Keyed, last: Wording | None) -> KeyedNote | None:
         note = self._reader.read_again(keyed.known)
         if note is not None and last is not None and last.body == note.body and note.id == keyed.known.id:
-            kept: KeptNote | None = KeptNote(note=note, version=last.version, by=last.by)
+            kept: KeyedNote | None = KeyedNote(note=note, version=last.version, by=last.by)
         else:
-            kept = self._kept(keyed.known)
+            kept = self._read(keyed.known)
         if kept is None or kept.note.has_expired(self._clock()):
             return None
         return kept if KeyPlace.of(kept.note) == keyed.place else None
@@ -134,7 +134,7 @@ class KeyedNotes:
         """Return all versions for its owner, also those from before it expired and was written anew."""
         return self._ledger.keys.wordings(note.id or note.path)
 
-    def keep(
+    def write(
         self,
         place: KeyPlace,
         body: Callable[[str], str],
@@ -146,7 +146,7 @@ class KeyedNotes:
         expires: datetime | None = None,
         expected: int | None = None,
         overrule: bool = False,
-    ) -> KeptNote:
+    ) -> KeyedNote:
         """Write ``body`` (made of the present text) as the text of a key; it is on disk when this returns.
 
         With ``expected`` only over that version, 0 being none. Without, it replaces any text but one that the owner has typed,
@@ -160,9 +160,9 @@ class KeyedNotes:
                     return self._write(writer, place, writing, expected=expected, overrule=overrule)
         raise KiteError(f"the note of {place.key!r} is being changed", hint="try again in a moment")
 
-    def _write(self, writer: Writer, place: KeyPlace, writing: _Writing, *, expected: int | None, overrule: bool) -> KeptNote:
+    def _write(self, writer: Writer, place: KeyPlace, writing: _Writing, *, expected: int | None, overrule: bool) -> KeyedNote:
         known = self._known(place)
-        before = self._kept(known) if known is not None else None
+        before = self._read(known) if known is not None else None
         if before is not None and KeyPlace.of(before.note) != place:  # its owner has just given it another key
             known = before = None
         present = before if before is not None and not before.note.has_expired(self._clock()) else None
@@ -193,7 +193,7 @@ class KeyedNotes:
             found = self._ledger.keys.keyed(place)
         return found[0] if found else None
 
-    def _kept(self, known: KnownFile) -> KeptNote | None:
+    def _read(self, known: KnownFile) -> KeyedNote | None:
         """Read a note with its version. A body that was not recorded yet is recorded as a new version."""
         read = self._reader.read_as_known(known.path)
         if read is None or not read[0].key:
@@ -211,9 +211,9 @@ class KeyedNotes:
                     self._ledger.notes.see(note, stamp, id=note.id)
             now = self._ledger.keys.wording(note.id or note.path)
             if now is None or now.body != note.body:
-                return KeptNote(note=note, version=(last.version if last else 0) + 1, by="")
+                return KeyedNote(note=note, version=(last.version if last else 0) + 1, by="")
             last = now
-        return KeptNote(note=note, version=last.version, by=last.by)
+        return KeyedNote(note=note, version=last.version, by=last.by)
 
     def _is_ours(self, writer: Writer, note: Note) -> bool:
         try:
@@ -221,7 +221,7 @@ class KeyedNotes:
         except KiteError:
             return False
 
-    def _created(self, writer: Writer, place: KeyPlace, writing: _Writing) -> KeptNote:
+    def _created(self, writer: Writer, place: KeyPlace, writing: _Writing) -> KeyedNote:
         at = self._clock()
         last = self._ledger.keys.last_version(place)
         note = Note(
@@ -248,7 +248,7 @@ class KeyedNotes:
             raise AssertionError(f"a new note was refused: {created.because}")
         return self._written(created)
 
-    def _changed(self, writer: Writer, known: KnownFile, writing: _Writing, *, anew: bool, seen: Note) -> KeptNote:
+    def _changed(self, writer: Writer, known: KnownFile, writing: _Writing, *, anew: bool, seen: Note) -> KeyedNote:
         origin, expires = writing.origin, writing.expires
 
         def rewritten(text: str, old: Note) -> str | None:
@@ -276,15 +276,15 @@ class KeyedNotes:
             raise KiteError(f"{known.path} cannot be changed: {outcome.because}", hint="repair it in an editor, and try again")
         return self._written(outcome)
 
-    def _written(self, outcome: Written | Amended | AlreadyWritten) -> KeptNote:
+    def _written(self, outcome: Written | Amended | AlreadyWritten) -> KeyedNote:
         """Return what was just written; for what was there already, what is there now."""
         if not isinstance(outcome, AlreadyWritten):
             note = outcome.note if outcome.note.id else replace(outcome.note, id=outcome.id)
             last = self._ledger.keys.wording(note.id or note.path)
             if last is not None and last.body == note.body:
-                return KeptNote(note=note, version=last.version, by=last.by)
+                return KeyedNote(note=note, version=last.version, by=last.by)
         known = self._ledger.notes.at(outcome.path)
-        kept = self._kept(known) if known is not None else None
+        kept = self._read(known) if known is not None else None
         if kept is None:
             raise KiteError(f"{outcome.path} is gone", hint="it has just been moved or deleted")
         return kept

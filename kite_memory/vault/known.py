@@ -164,7 +164,7 @@ def _leading_somewhere(text: str, resolves: Callable[[str], bool]) -> str:
     return text_block(links.unlinked(text, lambda link: bool(link.target) and not resolves(link.target)))
 
 
-_STANDING = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value, NoteStatus.ARCHIVED.value)
+_WORTH_A_LINK = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value, NoteStatus.ARCHIVED.value)
 _PREFIX = 40
 """Names that are cut to make room for a number still have this many characters at their beginning."""
 
@@ -286,7 +286,7 @@ def _as_they_are(
 
 def _mention(known: KnownFile | None) -> EntityMention | None:
     """Return how to link to a note; ``None`` for rejected or replaced notes and entity pages."""
-    if known is None or known.kind == NoteKind.ENTITY.value or known.status not in _STANDING:
+    if known is None or known.kind == NoteKind.ENTITY.value or known.status not in _WORTH_A_LINK:
         return None
     return EntityMention(stem=PurePosixPath(known.path).stem, title=known.title, kind=NoteKind(known.kind))
 
@@ -380,8 +380,8 @@ class KnownNotes:
 
     def saying(self, text: str) -> KnownFile | None:
         """Return an accepted or proposed note with exactly this text; the file is not read."""
-        standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
-        return next((one for one in self._ledger.notes.by_body(body_key(text)) if one.id and one.status in standing), None)
+        in_force = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
+        return next((one for one in self._ledger.notes.by_body(body_key(text)) if one.id and one.status in in_force), None)
 
     def holds_words(self, key: str) -> bool:
         """Return whether any note, a person's own as well, has this `wording.body_key`."""

@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import lru_cache
 from math import sqrt
 from typing import Literal
@@ -25,7 +24,7 @@ from kite_memory.model.note import (
     Surroundings,
 )
 from kite_memory.text import lazy_regex
-from kite_memory.vault.wording import body_key, title_key
+from kite_memory.vault.wording import body_key, signs, title_key
 
 _CLAIM_TEXT, _CLAIMS, _SHORTEST = 800, 4, 15
 """Characters of a body, sentences of them (with the title), and shortest sentence, that are compared: what a note is about stands
@@ -368,10 +367,10 @@ def repeats(one: Note, other: Note) -> bool:
 def at_odds(said: str, held: str) -> bool:
     """Return whether two texts differ however many words they share.
 
-    They do where figures, names, a negation, a word about what held before, or the words on both sides of an «over» or a «to»
-    differ.
+    They do where figures, signs, names, a negation, a word about what held before, or the words on both sides of an «over» or a
+    «to» differ.
     """
-    if _differ(_values(said), _values(held)) or _differ(_names(said), _names(held)):
+    if any(_differ(of(said), of(held)) for of in (_values, signs, _names)):
         return True
     if any(bool(pattern.search(said)) != bool(pattern.search(held)) for pattern in (_NOT, _GIVEN_UP)):
         return True
@@ -524,7 +523,13 @@ def _differ(mine: frozenset[str], theirs: frozenset[str]) -> bool:
 
 
 def _values(text: str) -> frozenset[str]:
-    return frozenset([token.strip(".:/-+") for token in _TOKEN.findall(text.casefold()) if _HAS_DIGIT.search(token)])
+    text = text.casefold().replace("\N{MINUS SIGN}", "-")
+    return frozenset([_unpointed(token) for token in _TOKEN.findall(text) if _HAS_DIGIT.search(token)])
+
+
+def _unpointed(token: str) -> str:
+    value = token.strip(".:/-+")
+    return f"-{value}" if value[0].isdigit() and token.startswith("-") and not token.startswith("--") else value
 
 
 def _names(text: str) -> frozenset[str]:
@@ -579,8 +584,3 @@ def _words(text: str) -> frozenset[str]:
         bare = "".join(char for char in unicodedata.normalize("NFKD", text) if unicodedata.category(char) != "Mn")
         text = unicodedata.normalize("NFC", bare)
     return frozenset(_WORD.findall(text))
-
-
-def standing_until(newer: Note) -> datetime:
-    """Return the time from which what a note replaces no longer holds."""
-    return newer.valid_from or newer.created

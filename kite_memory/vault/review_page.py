@@ -81,7 +81,7 @@ class WaitingNote:
 
     @property
     def name(self) -> str:
-        return name_of(self.note)
+        return self.note.name
 
     @property
     def is_late(self) -> bool:
@@ -112,10 +112,6 @@ class Ticked:
     version: str
     verdict: ReviewVerdict
     into: str = ""
-
-
-def name_of(note: Note) -> str:
-    return note.id or note.path
 
 
 def version(note: Note) -> str:
@@ -278,7 +274,7 @@ def _length(waiting: WaitingNote) -> str:
 def _drawn(waiting: WaitingNote, verdict: ReviewVerdict, into: Note | None) -> str:
     words = _REPLACED if verdict == "replace" and waiting.is_late else _WORDS[verdict]
     shown = f"{words} {_linked(into)}" if into is not None else words
-    names = [_quoted(waiting.name), version(waiting.note), *([_quoted(name_of(into))] if into is not None else [])]
+    names = [_quoted(waiting.name), version(waiting.note), *([_quoted(into.name)] if into is not None else [])]
     return f"- [ ] {shown} <!-- kmem:{verdict} {' '.join(names)} -->"
 
 

@@ -147,7 +147,7 @@ _DEFINES = lazy_regex(
     r"|keeps|stores|rejects|accepts|doesn't|does not|(?:only|always|never) [a-z]+s)\b"
 )
 """A command, option, path or setting, and what it is or does; what a function does, its code says."""
-_STANDING = lazy_regex(
+_FOR_GOOD = lazy_regex(
     r"\b(?:always|never|from now on|going forward|whenever|(?:every|each) time|by default|prefers?|instead of|rather than|unless)\b"
     r"|^(?:do not|don['’]t|avoid)\b",
     re.IGNORECASE,
@@ -276,9 +276,9 @@ def is_worth_a_line(note: Note, *, sessions: int = 1) -> bool:
     if not worded and _WITHOUT_A_NAME.match(note.title) and not _chosen(note):
         return False
     if note.kind is NoteKind.PREFERENCE or worded:
-        rule = _STANDING.search(note.title) and not _SUPPOSED.search(note.body)
-        standing = worded or rule or max(sessions, len(sessions_of(note.evidence))) > 1
-        return bool(standing) and _is_whole(note.title) and not _ONCE.search(note.title) and not _LEANS.match(note.title)
+        rule = _FOR_GOOD.search(note.title) and not _SUPPOSED.search(note.body)
+        lasting = worded or rule or max(sessions, len(sessions_of(note.evidence))) > 1
+        return bool(lasting) and _is_whole(note.title) and not _ONCE.search(note.title) and not _LEANS.match(note.title)
     if note.body.startswith((_PLANNED, "“")):
         return bool(statement(note))
     general = note.kind is not NoteKind.INSIGHT or _RULE.search(note.title) or _ABLE.search(note.title)
@@ -414,8 +414,8 @@ def _is_whole(text: str) -> bool:
 
 def is_junk(note: Note) -> bool:
     """Return whether an accepted note has so little content that its owner may want it removed."""
-    standing = note.status is NoteStatus.ACCEPTED and note.id and not note.key
-    return bool(standing) and note.kind in _JUDGED_KINDS and strength(note) <= JUNK
+    extracted = note.status is NoteStatus.ACCEPTED and note.id and not note.key
+    return bool(extracted) and note.kind in _JUDGED_KINDS and strength(note) <= JUNK
 
 
 def _is_open(title: str) -> bool:

@@ -4,7 +4,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import assert_never
@@ -23,6 +23,7 @@ from kite_memory.model.note import (
     Surround,
     Surroundings,
 )
+from kite_memory.system import utc_now
 from kite_memory.system.private_files import WriterLock
 from kite_memory.vault import lifecycle, links, planning
 from kite_memory.vault.drafting import Draft, Memo, remembered
@@ -53,10 +54,6 @@ class Forgotten:
     relinked: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()
     linked_from: tuple[str, ...] = ()
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Planner:
@@ -173,9 +170,9 @@ class NoteEdits:
     def _remembered_before(self, asked: Note) -> KnownFile | None:
         alike = self._ledger.notes.by_body(body_key(asked.body))
         same = (asked.kind.value, asked.project)
-        standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
+        in_force = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
         for one in alike:
-            if one.id and (one.kind, one.project) == same and one.status in standing:
+            if one.id and (one.kind, one.project) == same and one.status in in_force:
                 note = self._notes.read_where_it_is(one.path)
                 if note is not None and not note.key and (note.scope, note.session) == (asked.scope, asked.session):
                     return self._ledger.notes.at(note.path)
@@ -384,7 +381,7 @@ class Vault:
         ledger_path: Path,
         *,
         files: Files | None = None,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = utc_now,
         step: Callable[[str], None] = lambda doing: None,
     ) -> None:
         self.root = root

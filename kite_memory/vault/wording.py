@@ -178,6 +178,17 @@ _UNWRITABLE = lazy_regex(
 _SURROGATE = lazy_regex("[\ud800-\udfff]")
 _HIDDEN = lazy_regex("[\u00ad\u200b\u200e\u200f\u2060-\u2064\u2066-\u206f\u202a-\u202e\U000e0000-\U000e007f]")
 _WORD = lazy_regex(r"[\w+#]+")
+_SAID = lazy_regex(
+    r"[\w+#]+"
+    r"|(?<![\w)\]])-+(?=\.?\w)"  # the sign of a number, or the dashes of an option
+    r"|(?<=\d)[.,:/-](?=\d)"
+    r"|[!<>=]*[<>=]|(?<![\w!])!(?=\w)"
+    r"|(?<=[\w)] )[*/](?= [\w(-])"
+    r"|(?<!~)~(?!~)|[$%&@^|]|[^\x00-\x7f\w\s]"
+)
+"""Words, and the signs that change what they say; not punctuation, nor what is markup in markdown."""
+_BETWEEN_DIGITS = frozenset(".,:/")
+_QUOTED_LINE = lazy_regex(r"^[ \t]*>[> \t]*", re.MULTILINE)
 _RELATED = lazy_regex(r"^\*\*Related:\*\*.*$", re.MULTILINE)
 _CALLOUT = lazy_regex(r"^> ?\[!\w{1,20}\][+-]? ?", re.MULTILINE)
 _LINK = lazy_regex(r"!?\[\[(?:[^\[\]|\n]*\|)?([^\[\]|\n]+)\]\]")
@@ -230,10 +241,24 @@ def words(text: str) -> frozenset[str]:
 
 
 def body_key(text: str) -> str:
-    """Return a hash that is equal for bodies with the same words in the same order, linked or not; empty without words."""
-    plain = _LINK.sub(r"\1", _CALLOUT.sub("", _RELATED.sub("", text)))
-    said = " ".join(_WORD.findall(unicodedata.normalize("NFKC", plain).casefold()))
+    """Return a hash that is equal for bodies with the same words and signs in the same order, linked or not.
+
+    It is empty without words and signs.
+    """
+    said = " ".join(_said(_LINK.sub(r"\1", _CALLOUT.sub("", _RELATED.sub("", text)))))
     return hashlib.sha256(said.encode()).hexdigest()[:32] if said else ""
+
+
+def signs(text: str) -> frozenset[str]:
+    """Return the operators, signs and symbols of a text: < and >, != and ==, ✅ and ❌ change what its words say."""
+    return frozenset([each for each in _said(text) if not (_WORD.match(each) or each in _BETWEEN_DIGITS)])
+
+
+def _said(text: str) -> list[str]:
+    folded = unicodedata.normalize("NFKC", _QUOTED_LINE.sub("", text)).casefold().replace("\N{MINUS SIGN}", "-")
+    return [
+        token for token in _SAID.findall(folded) if token.isascii() or _WORD.match(token) or unicodedata.category(token)[0] == "S"
+    ]
 
 
 def digest(text: str | bytes) -> str:

@@ -19,7 +19,7 @@ from kite_memory.vault import links
 from kite_memory.vault.files import MAX_NOTE_BYTES, CannotRead, Content, Files
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.ledger import Intent, KnownFile, Ledger, link_key
-from kite_memory.vault.lifecycle import holds_wherever, standing_until
+from kite_memory.vault.lifecycle import holds_wherever
 from kite_memory.vault.listing import GENERATED, listing
 from kite_memory.vault.notefile import (
     REVIEW,
@@ -249,10 +249,10 @@ class Writer:
         self._ledger.relations.rule(newer, older, "replacing")
         at_once = holds_wherever(*((there[0], note) if action.late else (note, there[0])))
         if at_once and action.late:
-            until = standing_until(there[0])
+            until = there[0].holds_from
             note = replace(note, status=NoteStatus.SUPERSEDED, superseded_by=stem, valid_until=until)
         elif at_once:
-            note = replace(note, supersedes=(stem,), valid_from=standing_until(note))
+            note = replace(note, supersedes=(stem,), valid_from=note.holds_from)
         created = self.create(note)
         if isinstance(created, Skipped):
             self._ledger.relations.rule(newer, older, "neither")
@@ -279,7 +279,7 @@ class Writer:
         changes: dict[str, object] = {
             "status": NoteStatus.SUPERSEDED.value,
             "superseded_by": f"[[{by}]]" if links.holds(by) else "",
-            "valid_until": moment(standing_until(new[0])),
+            "valid_until": moment(new[0].holds_from),
         }
         marked = self.set_properties(other, changes)
         if not isinstance(marked, LeftAlone):
@@ -322,7 +322,7 @@ class Writer:
         def says_so(note: Note) -> bool:
             if links.holds(PurePosixPath(one.path).stem) or newest is None or note.valid_until is None:
                 return link_key(note.superseded_by) == new
-            return not note.superseded_by and moment(note.valid_until) == moment(standing_until(newest[0]))
+            return not note.superseded_by and moment(note.valid_until) == moment(newest[0].holds_from)
 
         def not_replacing(text: str, note: Note) -> str | None:
             changes: dict[str, object] = {}

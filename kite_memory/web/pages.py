@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from kite_memory.errors import NoteNotFound, UsageError
 from kite_memory.web import drawing
-from kite_memory.web.rendering import Ask, Json, Renderer, day, parsed
+from kite_memory.web.rendering import DONE, Ask, Json, Renderer, day, parsed
 
 _LONGEST_BODY = 1 << 20
 _MOST_FIELDS = 20
@@ -167,6 +167,10 @@ class Pages:
             "/ask": self.question,
         }
 
+    def _page(self, request: Request, template: str, **values: Any) -> Response:
+        said = self._renderer.take_message(request.query_params.get(DONE, ""))
+        return self._renderer.page(template, said=said, **values)
+
     def today(self, request: Request) -> Response:
         midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
         status = self._ask("status")
@@ -174,7 +178,8 @@ class Pages:
         changed = self._ask("notes", since=midnight.astimezone(UTC).isoformat(), limit=100)
         made = [each for each in changed["notes"] if parsed(each["created"]) >= midnight]
         prompts = [each for each in self._ask("why", last=200, silent=True)["prompts"] if parsed(each["at"]) >= midnight]
-        return self._renderer.page(
+        return self._page(
+            request,
             "today.html",
             here="today",
             status=status,
@@ -195,7 +200,8 @@ class Pages:
         if words:
             found = self._ask("search", query=f"{kind}: {words}" if kind else words, project=project, limit=_PER_PAGE)
             found["hits"] = [each for each in found["hits"] if status in ("", each["status"])]
-        return self._renderer.page(
+        return self._page(
+            request,
             "notes.html",
             here="notes",
             listed=listed,
@@ -219,7 +225,8 @@ class Pages:
         around = self._ask("around", note=exact, limit=12)
         by_path = {each["path"]: each for each in around["notes"]}
         arrows = around["arrows"]
-        return self._renderer.page(
+        return self._page(
+            request,
             "note.html",
             here="notes",
             note=shown,
@@ -232,11 +239,11 @@ class Pages:
 
     def edit(self, request: Request) -> Response:
         shown = self._ask("show", note=request.query_params.get("name", ""), expired=True)
-        return self._renderer.page("edit.html", here="notes", note=shown, name=shown["id"] or shown["path"])
+        return self._page(request, "edit.html", here="notes", note=shown, name=shown["id"] or shown["path"])
 
     def review(self, request: Request) -> Response:
         waiting = self._ask("review", limit=20)
-        return self._renderer.page("review.html", here="review", waiting=waiting["waiting"], notes=waiting["notes"])
+        return self._page(request, "review.html", here="review", waiting=waiting["waiting"], notes=waiting["notes"])
 
     def timeline(self, request: Request) -> Response:
         query = request.query_params
@@ -248,7 +255,8 @@ class Pages:
         back = min(_MOST_BACK, _number(query.get("back", ""), max(0, (now - newest) // timedelta(days=_SPANS[span]))))
         end = now - timedelta(days=back * _SPANS[span])
         lanes = drawing.lanes(sessions, start=end - timedelta(days=_SPANS[span]), end=end)
-        return self._renderer.page(
+        return self._page(
+            request,
             "timeline.html",
             here="timeline",
             lanes=lanes,
@@ -267,7 +275,8 @@ class Pages:
         answer = self._ask("timeline", session=query.get("name", ""), after=after, most=_EVENTS, edges=False)
         failures = [each for each in answer["events"] if _failed(each)]
         fixes = {each["id"]: self._ask("became", citation=each["reference"])["became"] for each in failures[:_FIXES_ASKED]}
-        return self._renderer.page(
+        return self._page(
+            request,
             "session.html",
             here="timeline",
             session=answer["session"],
@@ -285,12 +294,13 @@ class Pages:
     def threads(self, request: Request) -> Response:
         project = request.query_params.get("project", "")
         answer = self._ask("threads", project=project, limit=200)
-        return self._renderer.page("threads.html", here="timeline", threads=answer["threads"][:100], answer=answer, project=project)
+        return self._page(request, "threads.html", here="timeline", threads=answer["threads"][:100], answer=answer, project=project)
 
     def graph(self, request: Request) -> Response:
         name = request.query_params.get("name", "")
         around = self._ask("around", note=name, limit=16 if name else 30)
-        return self._renderer.page(
+        return self._page(
+            request,
             "graph.html",
             here="graph",
             around=around,
@@ -305,7 +315,8 @@ class Pages:
         prompts = self._ask("why", last=last, silent=silent)["prompts"]
         shown = prompts[(page - 1) * _PROMPTS : page * _PROMPTS]
         helped = self._ask("helped", weeks=_WEEKS)
-        return self._renderer.page(
+        return self._page(
+            request,
             "said.html",
             here="said",
             days=[(name, list(group)) for name, group in groupby(shown, key=lambda each: day(each["at"]))],
@@ -317,7 +328,7 @@ class Pages:
         )
 
     def question(self, request: Request) -> Response:
-        return self._renderer.page("ask.html", here="ask", question="", answer=None)
+        return self._page(request, "ask.html", here="ask", question="", answer=None)
 
 
 def _number(text: str, otherwise: int) -> int:

@@ -1,6 +1,8 @@
 """Rendering of pages: templates, markdown, times and links. All text from notes and transcripts is escaped here."""
 
 import re
+import secrets
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +21,9 @@ Json = dict[str, Any]
 Ask = Callable[..., Any]
 """Performs an operation by its name with keyword arguments, and returns its JSON value."""
 
+DONE = "done"
+"""Query parameter that names the message of a page."""
+_MOST_MESSAGES = 100
 _LONGEST_TEXT = 200_000
 _LONGEST_LINK = 300
 _CALLOUT = re.compile(r"^((?:> ?){1,5})\[!\w{1,20}\][+-]? ?", re.MULTILINE)
@@ -36,7 +41,8 @@ class Renderer:
     def __init__(self, *, base: str, form: str, note_link: Callable[[str], str] | None = None) -> None:
         self._base = base
         self.form = form
-        self._said: str | None = None
+        self._messages: dict[str, str] = {}
+        self._lock = threading.Lock()
         link = note_link or (lambda name: self.address("note", name=name))
         self._markdown = markdown_renderer(link)
         self._environment = Environment(
@@ -64,17 +70,25 @@ class Renderer:
     def text(self, template: str, **values: object) -> str:
         return self._environment.get_template(template).render(values)
 
-    def page(self, template: str, *, code: int = 200, **values: object) -> Response:
-        said, self._said = self._said, None
+    def page(self, template: str, *, code: int = 200, said: str = "", **values: object) -> Response:
         return HTMLResponse(self.text(template, said=said, **values), status_code=code)
 
     def failure(self, message: str, hint: str, code: int) -> Response:
         return self.page("failure.html", code=code, here="", message=message, hint=hint)
 
     def then(self, address: str, said: str) -> Response:
-        """Return to a page that says what has been done."""
-        self._said = said
-        return RedirectResponse(address, status_code=303)
+        """Return to a page, which says what has been done: in this answer alone, whatever other tabs ask for meanwhile."""
+        key = secrets.token_hex(8)
+        with self._lock:
+            self._messages[key] = said
+            for oldest in list(self._messages)[:-_MOST_MESSAGES]:
+                del self._messages[oldest]
+        return RedirectResponse(f"{address}{'&' if '?' in address else '?'}{DONE}={key}", status_code=303)
+
+    def take_message(self, key: str) -> str:
+        """Return the message that `then` has kept for a page, once."""
+        with self._lock:
+            return self._messages.pop(key, "")
 
 
 def markdown_renderer(link: Callable[[str], str]) -> MarkdownIt:

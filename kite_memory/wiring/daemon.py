@@ -20,7 +20,7 @@ from kite_memory.app.consolidation import Consolidation
 from kite_memory.app.session_context import session_of
 from kite_memory.app.usage_report import segment
 from kite_memory.config import Config, LogLevel
-from kite_memory.daemon.protocol import DaemonLock
+from kite_memory.daemon.protocol import DaemonLock, HeldReply, Ok
 from kite_memory.errors import UsageError, VaultMissing, VaultReadOnly
 from kite_memory.log_lines import BACKUPS, LARGEST, dated
 from kite_memory.recall.embedder import Embedder
@@ -134,8 +134,6 @@ def _store_patience(state: Path, seconds: float) -> None:
 
 
 def _handle(services: Services, daemon: "Daemon", request: "Request") -> "Reply | HeldReply":
-    from kite_memory.daemon.protocol import HeldReply, Ok
-
     match request.name:
         case "hook":
             said, delivery = services.hooks.prepare(request.body, request.variant, silent=not daemon.has_compared())

@@ -10,23 +10,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kite_memory.config import EMBEDDERS, EXTRACTORS, Config
 from kite_memory.errors import ConfigInvalid
 from kite_memory.keys import Keys, keys_beside
 from kite_memory.paths import asset_folder
-from kite_memory.recall.embedder import Embedder, SendingEmbedder, Space, Vectors
+from kite_memory.recall.embedder import Embedder, SendingEmbedder, Space, Vectors, VoyageEmbedder
 from kite_memory.recall.embedder import Purpose as EmbeddingPurpose
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.multilingual_embedder import MultilingualEmbedder
+from kite_memory.system import utc_now
 from kite_memory.wiring.launch import multilingual_command, voyage_command
 
 if TYPE_CHECKING:
-    from kite_memory.app.backlog import Tariff
     from kite_memory.app.trace import Requests, Tracer
     from kite_memory.distill.answering import Answerer, Polisher
     from kite_memory.distill.anthropic_api import ModelFacts
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
         SendingBatches,
         Usage,
     )
+    from kite_memory.distill.model_extractor import Tariff
     from kite_memory.distill.offline import OfflineExtractor
     from kite_memory.distill.outbox import Outbox
     from kite_memory.distill.saving import SaveChecker
@@ -204,47 +204,37 @@ def chunk_policy(config: Config, *, costs: bool) -> "ChunkPolicy":
 
 def judge_of(config: Config, kept: Keys, outbox: "Outbox") -> "Judge | None":
     """Return the judge, or ``None`` if it is switched off or there is no model."""
-    backend = None if config.judge == "off" else backend_of(config, kept)
-    if backend is None:
-        return None
-    from kite_memory.distill.extractor import load_prompt
     from kite_memory.distill.judge import ModelJudge
 
-    return ModelJudge(
-        backend=backend,
-        prompt=load_prompt(prompt_folders(config), "judge"),
-        allowance=_allowance(config, outbox, "judge"),
-    )
+    return None if config.judge == "off" else _asking(ModelJudge, "judge", "judge", config, kept, outbox)
 
 
 def answerer_of(config: Config, kept: Keys, outbox: "Outbox") -> "Answerer | None":
     """Return the model that writes answers, or ``None`` if there is no model."""
-    backend = backend_of(config, kept)
-    if backend is None:
-        return None
     from kite_memory.distill.answering import Answerer
-    from kite_memory.distill.extractor import load_prompt
 
-    return Answerer(
-        backend=backend,
-        prompt=load_prompt(prompt_folders(config), "ask"),
-        allowance=_allowance(config, outbox, "answer"),
-    )
+    return _asking(Answerer, "ask", "answer", config, kept, outbox)
 
 
 def polisher_of(config: Config, kept: Keys, outbox: "Outbox") -> "Polisher | None":
     """Return the model that rewords briefs, or ``None`` if there is no model."""
+    from kite_memory.distill.answering import Polisher
+
+    return _asking(Polisher, "polish", "polish", config, kept, outbox)
+
+
+_Asker = TypeVar("_Asker")
+
+
+def _asking(
+    make: Callable[..., _Asker], prompt: str, purpose: "Purpose", config: Config, kept: Keys, outbox: "Outbox"
+) -> "_Asker | None":
     backend = backend_of(config, kept)
     if backend is None:
         return None
-    from kite_memory.distill.answering import Polisher
     from kite_memory.distill.extractor import load_prompt
 
-    return Polisher(
-        backend=backend,
-        prompt=load_prompt(prompt_folders(config), "polish"),
-        allowance=_allowance(config, outbox, "polish"),
-    )
+    return make(backend=backend, prompt=load_prompt(prompt_folders(config), prompt), allowance=_allowance(config, outbox, purpose))
 
 
 def saving_of(config: Config, extractor: "Extractor", outbox: "Outbox") -> "LateSaveChecker":
@@ -343,8 +333,6 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
         if config.embedder.name == "voyage":
             raise ConfigInvalid("the embedder `voyage` needs a package that is not installed", hint=f"`{command}`")
         return None
-    from kite_memory.recall.voyage_embedder import VoyageEmbedder
-
     _protect(config)
     base_url = config.embedder.voyage_base_url or os.environ.get("VOYAGE_BASE_URL", "")
     return RedactingEmbedder(VoyageEmbedder(key.value, model=config.embedder.voyage_model, base_url=base_url))
@@ -432,8 +420,8 @@ def _facts_of(config: Config) -> "ModelFacts":
 
 def tariff_of(config: Config) -> "Tariff":
     """Return what is known beforehand of the cost of any extraction call."""
-    from kite_memory.app.backlog import Tariff
     from kite_memory.distill.extractor import load_prompt
+    from kite_memory.distill.model_extractor import Tariff
 
     prompt, facts = load_prompt(prompt_folders(config)), _facts_of(config)
     fixed = round((len(prompt.system) + len(json.dumps(prompt.schema))) / facts.chars)
@@ -503,5 +491,5 @@ def requests_of(services: "Services", tracer: "Tracer") -> "Iterator[Requests]":
             vault=services.vault,
             recall=services.recall,
             remembered=services.pipeline.remembered,
-            clock=lambda: datetime.now(UTC),
+            clock=utc_now,
         )

@@ -6,18 +6,18 @@ import platform
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kite_memory.app.agent_hooks import HookHandler, Judging
-from kite_memory.app.agreement import NoteIndexer
 from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation, commit, use_of_notes, worked_on
 from kite_memory.app.forgetting import Forgetting, NoteForgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.kept_answers import drop_answers
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView, known_project
 from kite_memory.app.operations import (
     NoteChanges,
@@ -31,7 +31,7 @@ from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, TimelineConversations
 from kite_memory.app.session_context import commands_run, conversation
-from kite_memory.app.syncing import Machine, Syncing
+from kite_memory.app.syncing import Machine, Syncing, purge
 from kite_memory.app.trace import Tracer
 from kite_memory.app.usage_report import ExtractorState, ShownNotes, StatusReport
 from kite_memory.app.vault_pages import VaultPages
@@ -45,7 +45,6 @@ from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.hit import Judge
 from kite_memory.model.note import Note
 from kite_memory.paths import asset_folder
-from kite_memory.projects import project_of
 from kite_memory.protected import protect_process
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
@@ -53,6 +52,7 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Requirement
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.sources import Source
+from kite_memory.system import utc_now
 from kite_memory.system.sqlite import seal
 from kite_memory.text.display import age
 from kite_memory.timeline.conversations import ConversationEmbedder
@@ -86,10 +86,6 @@ if TYPE_CHECKING:
     from kite_memory.distill.answering import Polisher
 
 log = logging.getLogger("kite_memory")
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +129,7 @@ def open_services(
     *,
     running: Callable[[], dict[str, Any]] | None = None,
     idle: Callable[[], Idle] | None = None,
-    clock: Callable[[], datetime] = _now,
+    clock: Callable[[], datetime] = utc_now,
 ) -> Iterator[Services]:
     """Open and connect everything, and close it again. The ``clock`` is that of all that is written and forgotten.
 
@@ -281,12 +277,13 @@ class _Upkeep:
     store: LocalStore
     consolidating: Consolidation
     state: Path
+    purge_sync: Callable[[], bool]
 
     def erase(self, forgetting: Forgetting) -> list[str]:
         """Delete all other copies of forgotten text, and return which databases may still hold it."""
         self.consolidating.erase_copies()
         kept = [] if drop_answers(self.state) else [f"{self.state / 'answers'} may still hold it: it cannot be deleted"]
-        return [*forgetting.purge_files({"bridge.sqlite": self.store.purge}), *kept]
+        return [*forgetting.purge_files({"bridge.sqlite": self.store.purge, "sync.sqlite": self.purge_sync}), *kept]
 
 
 def _open_upkeep(stores: _Stores, recalling: _Recalling, closing: ExitStack, *, in_background: bool) -> _Upkeep:
@@ -307,7 +304,14 @@ def _open_upkeep(stores: _Stores, recalling: _Recalling, closing: ExitStack, *, 
         worked_on=partial(worked_on, timeline),
         daily=config.vault_journal,
     )
-    return _Upkeep(pages=pages, forgetting=forgetting, store=store, consolidating=consolidating, state=config.state)
+    return _Upkeep(
+        pages=pages,
+        forgetting=forgetting,
+        store=store,
+        consolidating=consolidating,
+        state=config.state,
+        purge_sync=partial(purge, config.state, timeline, vault),
+    )
 
 
 def _uses(stores: _Stores, recalling: _Recalling) -> Callable[[], Callable[[Note], NoteUse]]:
@@ -354,7 +358,6 @@ def _open_tools(stores: _Stores, recalling: _Recalling, distilling: _Distilling,
         meaning=recalling.meaning,
     )
     local = LocalContext(
-        project_of=project_of,
         known_project=partial(known_project, stores.vault.known),
         timeline=history.timeline,
         resume=history.resume,
@@ -517,5 +520,5 @@ def tracer_of(services: Services) -> Tracer:
         vault=services.vault,
         recall=services.recall,
         pipeline=services.pipeline,
-        clock=lambda: datetime.now(UTC),
+        clock=utc_now,
     )

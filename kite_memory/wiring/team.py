@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from kite_memory.config import Config
@@ -16,9 +15,8 @@ from kite_memory.keys import keys_beside
 from kite_memory.protected import protect_process
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.text.display import age
-from kite_memory.tools import declarations
 from kite_memory.tools.arguments import LocalContext
-from kite_memory.tools.declarations import ToolDispatcher
+from kite_memory.tools.declarations import FinishedCall, ToolDispatcher, observed
 from kite_memory.tools.note_tools import all_tools
 from kite_memory.tools.store import Asker, StoreUnavailable
 from kite_memory.wiring.models import OfflineRules
@@ -26,7 +24,7 @@ from kite_memory.wiring.models import OfflineRules
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from kite_memory.team.postgres import AuditTrail, PostgresStore
+    from kite_memory.team.postgres import AuditEntry, AuditTrail, PostgresStore
     from kite_memory.tools.declarations import Json, Perform
 
 
@@ -62,7 +60,7 @@ def team_bridge(config: Config, store_url: str) -> TeamBridge:
             return str(error)
         return ""
 
-    return TeamBridge(perform=recorded(bridge.perform, trail), health=health, close=close)
+    return TeamBridge(perform=observed(bridge.perform, lambda call: trail.note(audit_entry(call))), health=health, close=close)
 
 
 def team_store(config: Config, store_url: str) -> "PostgresStore":
@@ -83,35 +81,21 @@ def team_store(config: Config, store_url: str) -> "PostgresStore":
     return store
 
 
-def recorded(perform: "Perform", trail: "AuditTrail") -> "Perform":
-    """Return the operation with each call noted in the audit: who and what, never what was said."""
+def audit_entry(call: FinishedCall) -> "AuditEntry":
+    """Return what the audit keeps of a call: who and what, never what was said."""
     from kite_memory.team.postgres import AuditEntry
 
-    def performed(tool: str, arguments: "Json", asker: Asker) -> "Json":
-        at, began, outcome, result = datetime.now(UTC), time.perf_counter(), "failed: a bug", {}
-        try:
-            result = perform(tool, arguments, asker)
-            outcome = "ok"
-            return result
-        except KiteError as error:
-            outcome = str(declarations.error_json(error)["kind"])
-            raise
-        finally:
-            trail.note(
-                AuditEntry(
-                    at=at,
-                    person=asker.grant.person or "",
-                    token=asker.grant.name,
-                    ai=asker.ai,
-                    project=asker.project,
-                    tool=tool.replace("-", "_"),
-                    key=_key_of(arguments, result),
-                    outcome=outcome,
-                    took_ms=(time.perf_counter() - began) * 1000,
-                )
-            )
-
-    return performed
+    return AuditEntry(
+        at=call.at,
+        person=call.asker.grant.person or "",
+        token=call.asker.grant.name,
+        ai=call.asker.ai,
+        project=call.asker.project,
+        tool=call.tool.replace("-", "_"),
+        key=_key_of(call.arguments, call.result),
+        outcome=call.outcome,
+        took_ms=call.seconds * 1000,
+    )
 
 
 def _key_of(arguments: "Json", result: "Json") -> str:
@@ -165,6 +149,7 @@ def _store_password(config: Config) -> str:
 
 
 _HEALTH_SECONDS = 1.0
+_LONGEST_PAUSE = 10.0
 
 
 class Served(Protocol):
@@ -180,17 +165,14 @@ class Served(Protocol):
 
 
 class RetryingTeamStore:
-    """A team's store that may start later: opened again until it answers, at most ``longest`` seconds apart.
+    """A team's store that may start later: opened again until it answers, at most ten seconds apart.
 
     Raises what ``open`` raises at first, unless the store merely does not answer: waiting does not correct a wrong URL.
     """
 
-    def __init__(
-        self, open: Callable[[], "TeamBridge"], *, tell: Callable[[str], None], first: float = 0.5, longest: float = 10.0
-    ) -> None:
+    def __init__(self, open: Callable[[], "TeamBridge"], *, tell: Callable[[str], None], first: float = 0.5) -> None:
         self._open = open
         self._tell = tell
-        self._longest = longest
         self._stop = threading.Event()
         self._reason = ""
         self._checking = threading.Lock()
@@ -238,7 +220,7 @@ class RetryingTeamStore:
 
     def _try_again(self, pause: float) -> None:
         while not self._stop.wait(pause):
-            pause = min(2 * pause, self._longest)
+            pause = min(2 * pause, _LONGEST_PAUSE)
             try:
                 self._bridge = self._open()
             except KiteError as error:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from kite_memory.app.agreement import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.daemon.daemon import Watch
 from kite_memory.distill.condense import ChunkPolicy

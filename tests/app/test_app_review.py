@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kite_memory.app import review as reviewing_module
-from kite_memory.app.agreement import NoteIndexer
 from kite_memory.app.consolidation import Consolidation
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.review import NoteChanged, Review
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import NoteNotFound, UsageError

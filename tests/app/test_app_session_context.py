@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.app.agreement import said_about
+from kite_memory.app.note_indexer import said_about
 from kite_memory.app.session_context import before
 from kite_memory.extensions.contract.extractor_contract import SESSION, event
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.app.backlog import Backlog, Bill, Tariff
-from kite_memory.cli.backfilling import LocalServer, first_summary, local_servers, offered
+from kite_memory.cli.first_run import LocalServer, first_summary, local_servers, offered
 from kite_memory.config import Config, ExtractorConfig
 from kite_memory.distill.extractor import Prices
-from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT
+from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT, Backlog, Bill, Tariff
 from kite_memory.wiring.models import prices_of, tariff_of
 from tests.fakes.lived_in import lived_in
 

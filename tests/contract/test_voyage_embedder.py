@@ -8,8 +8,7 @@ import pytest
 
 from kite_memory.errors import EmbedderUnavailable
 from kite_memory.extensions.contract.embedder_contract import EmbedderContract
-from kite_memory.recall.embedder import Embedder
-from kite_memory.recall.voyage_embedder import VoyageEmbedder
+from kite_memory.recall.embedder import Embedder, VoyageEmbedder
 from kite_memory.redaction import redact
 from kite_memory.wiring.models import RedactingEmbedder
 from tests.recall.voyage_server import KEY, Raw, VoyageServer, answer, voyage_server

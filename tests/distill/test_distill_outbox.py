@@ -194,6 +194,20 @@ def test_an_empty_record_is_a_complete_answer(outbox: Outbox) -> None:
     assert outbox.refusals() == {"unsupported": 2}
 
 
+def test_an_answer_about_an_erased_line_is_asked_for_again(outbox: Outbox) -> None:
+    for number in (1, 2):
+        outbox.formed.add([span(number)])
+        outbox.reserve(f"chunk-{number}", Usage(), ROOMY, day=DAY)
+        outbox.answer(f"chunk-{number}", RECORD, Usage(), extractor="fake")
+    erased = outbox.formed.of_session("claude-code", "s1")[0]
+
+    outbox.drop_answers([("claude-code", "s1", erased.first)])
+
+    waiting = outbox.next_waiting(now=0.0)
+    assert isinstance(waiting, WaitingChunk)
+    assert (waiting.id, [each.id for each in outbox.answered()]) == ("chunk-1", ["chunk-2"])
+
+
 def test_a_newer_or_damaged_file_is_refused(tmp_path: Path) -> None:
     newer, damaged = tmp_path / "newer.sqlite", tmp_path / "damaged.sqlite"
     with sqlite3.connect(newer) as database:

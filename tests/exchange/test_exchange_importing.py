@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kite_memory.app.agreement import NoteIndexer
 from kite_memory.app.importer import Importer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.exchange import ImportFormat
 from kite_memory.exchange.foreign import Foreign, NotImported, ReimportedNote, as_json, drafts, jsonl, note_of, zipped

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kite_memory.app.agreement import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.distill.budget import Budget
 from kite_memory.distill.condense import ChunkPolicy

@@ -16,6 +16,8 @@ from kite_memory.distill.extractor import Usage
 from kite_memory.extensions.contract.extractor_contract import SESSION
 from kite_memory.model.event import Event
 from kite_memory.model.note import Decision, Fact, Insight, Record, Rejected, Topic
+from kite_memory.redaction import redact_result
+from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.system import sqlite
 from kite_memory.tools.store import OWNER, Asker
 from kite_memory.wiring.services import Services, open_services
@@ -135,6 +137,58 @@ def test_nor_does_the_vault_outside_of_its_trash(services: Services) -> None:
 
     assert [path.name for path in kept if planted(TRIED).word in f"{path.name} {path.read_text()}".casefold()] == []
     assert any(planted(TRIED + 1).word in path.read_text().casefold() for path in kept)
+
+
+def transcript(word: str, session: str) -> list[str]:
+    """Claude Code's lines of a session whose title, background command and open call hold the word; the last are their results."""
+
+    def row(number: int, role: str, content: object, **more: object) -> str:
+        line = {"type": role, "uuid": f"{number:08x}-{session[9:]}", "sessionId": session, "cwd": "/home/u/orchard", **more}
+        at = f"2026-03-02T10:00:{number:02d}.000Z"
+        return json.dumps({**line, "timestamp": at, "message": {"role": role, "content": content}})
+
+    def call(name: str, tool: str, **given: object) -> list[dict[str, object]]:
+        return [{"type": "tool_use", "id": name, "name": tool, "input": given}]
+
+    def result(name: str, text: str) -> list[dict[str, object]]:
+        return [{"type": "tool_result", "tool_use_id": name, "content": text}]
+
+    started = "Command running in background with ID: abc123"
+    return [
+        row(1, "user", f"Please ask the {word} about the pump in the orchard."),
+        json.dumps({"type": "ai-title", "aiTitle": f"The {word} and the pump", "sessionId": session}),
+        row(2, "assistant", call("t1", "Bash", command=f"pytest tests/{word}", run_in_background=True)),
+        row(3, "user", result("t1", started), toolUseResult={"backgroundTaskId": "abc123"}),
+        row(4, "assistant", call("t2", "Bash", command=f"make {word} --watch")),
+        row(5, "assistant", call("t3", "BashOutput", bash_id="abc123")),
+        row(6, "user", result("t3", "<status>completed</status>\n<exit_code>0</exit_code>\n==== 3 passed in 0.1s ====")),
+        row(7, "user", result("t2", "The pump runs.")),
+    ]
+
+
+def test_what_a_reader_carries_on_is_erased_and_does_not_bring_it_back(services: Services, tmp_path: Path) -> None:
+    word, session = "zanderfisch", "5e55e55e-0000-4000-8000-000000000001"
+    file = tmp_path / "claude" / "projects" / "-home-u-orchard" / f"{session}.jsonl"
+    file.parent.mkdir(parents=True)
+    source = ClaudeCode(tmp_path / "claude", own_state=tmp_path / "own")
+
+    def read(lines: list[str]) -> list[Event]:
+        with file.open("a") as transcript:
+            transcript.write("".join(f"{line}\n" for line in lines))
+        found = source.read(file, services.timeline.files.cursor(str(file)), budget=1 << 20)
+        services.timeline.commit([redact_result(found)], "claude-code")
+        return services.timeline.events.of_session("claude-code", session)
+
+    lines = transcript(word, session)
+    first = read(lines[:5])
+    before = services.timeline.files.cursor(str(file))
+    for each in first:
+        perform(services, "forget", note=each.reference, with_evidence=True)
+
+    assert before is not None and before.carry.count(word) == 3
+    assert holding(services.config.state, word) == {}
+    assert len(read(lines[5:])) > len(first)
+    assert holding(services.config.state, word) == {}
 
 
 def test_control_a_database_that_is_not_purged_is_found(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:

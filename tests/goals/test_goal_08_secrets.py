@@ -30,7 +30,7 @@ from kite_memory.distill.extractor import Ending, Inquiry, PromptTemplate, Reply
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.recall.embedder import Purpose, Vectors
 from kite_memory.redaction import redact
-from kite_memory.sources.common.tool_text import kept
+from kite_memory.sources.common.tool_text import shortened
 from kite_memory.tools.store import OWNER, Asker
 from kite_memory.wiring.models import RedactingBackend, RedactingEmbedder
 from kite_memory.wiring.services import Services, open_services
@@ -310,7 +310,7 @@ class Cut:
 
     def left(self) -> str:
         """What is left of the secret; all of it is out where nothing is cut."""
-        return left_of(self.each.secret, redact(kept(self.text, self.limit)))
+        return left_of(self.each.secret, redact(shortened(self.text, self.limit)))
 
 
 def cut_through(each: Planted, chance: random.Random) -> Cut | None:

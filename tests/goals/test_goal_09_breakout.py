@@ -20,7 +20,8 @@ from kite_memory.log_lines import OneLine
 from kite_memory.mcp_server.server import bounded, refusal, text_of
 from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import NoteKind, NoteStatus, Scope
-from kite_memory.recall.rendering import block, contents, plain, quoted, remarks, render_prompt_block
+from kite_memory.recall.rendering import block, contents, remarks, render_prompt_block
+from kite_memory.text.quoting import plain, quoted
 from kite_memory.tools.declarations import TOOLS
 from kite_memory.tools.store import OWNER, Asker
 from kite_memory.vault.drafting import Memo

@@ -92,7 +92,7 @@ def written_under(vault: Vault, name: str, number: int) -> None:
             case 1:
                 text = name.encode("utf-8", "replace").decode()  # as every caller makes sure of
                 place = KeyPlace(key=text or "k", scope=Scope.PROJECT, project=text, session="")
-                vault.keys.keep(place, lambda before: f"{number}: {text}", kind=NoteKind.FACT, by=text)
+                vault.keys.write(place, lambda before: f"{number}: {text}", kind=NoteKind.FACT, by=text)
             case 2:
                 items = [fact(name, f"{name} {number}.", entities=(name, f"person:{name}")) for _ in range(2)]
                 vault.planner.carry_out(vault.planner.plan(drafts(*items, name=f"chunk-{number}")))

@@ -48,7 +48,7 @@ def act(folder: Path, *, careless: bool) -> None:
         with said("remembered"):
             carelessly_remember(services) if careless else services.vault.edits.remember(Memo(text=REMEMBERED))
         with said("kept"):
-            services.vault.keys.keep(KeyPlace(key="port", scope=Scope.GLOBAL), lambda before: KEPT)
+            services.vault.keys.write(KeyPlace(key="port", scope=Scope.GLOBAL), lambda before: KEPT)
         with said("read"):
             services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
         with said("noted"):

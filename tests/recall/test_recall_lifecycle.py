@@ -26,15 +26,12 @@ def services(tmp_path: Path) -> Iterator[Services]:
     services.recall.close()
 
 
-def test_the_nearest_note_of_its_project_comes_first_and_rare_words_tell_most(services: Services) -> None:
+def test_the_nearest_note_of_its_project_comes_first(services: Services) -> None:
     around = services.over(*VAULT, NEW).recall.nearest(NEW)
 
     assert around.near[0].note.id == "queue"
     assert {each.note.project for each in around.near} == {"mycelia"}
     assert "new" not in {each.note.id for each in around.near}
-    assert around.rarity is not None
-    assert around.rarity["postgresql"] > 0
-    assert "the" not in around.rarity
 
 
 def test_a_note_that_says_the_very_same_means_the_same(services: Services) -> None:

@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit
-from kite_memory.recall.rendering import block, estimated_tokens, likely_tokens, plain, plain_line, quoted, remarks, shortened
+from kite_memory.recall.rendering import block, estimated_tokens, likely_tokens, remarks, shortened
+from kite_memory.text.quoting import plain, plain_line, quoted
 from tests.counts import examples
 from tests.recall.notes import AUTH, QUEUE, hit
 

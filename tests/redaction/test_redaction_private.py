@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.redaction import drop_private
-from kite_memory.sources.common.tool_text import kept
+from kite_memory.sources.common.tool_text import shortened
 
 TAGS = [
     ("<private>", "</private>"),
@@ -82,4 +82,4 @@ def test_of_what_is_private_a_cut_keeps_nothing(pieces: list[str], limit: int) -
         depth += (piece == "<private>") - ("/" in piece and depth > 0)
         text += piece.replace("pears", "plums") if depth else piece
 
-    assert "plums" not in drop_private(kept(text, limit))
+    assert "plums" not in drop_private(shortened(text, limit))

@@ -18,7 +18,7 @@ from kite_memory.distill.openai_api import OpenAiBackend
 from kite_memory.model.event import ReadResult
 from kite_memory.wiring.models import RedactingBackend, RedactingEmbedder
 from kite_memory.recall.embedder import Embedder
-from kite_memory.recall.voyage_embedder import VoyageEmbedder
+from kite_memory.recall.embedder import VoyageEmbedder
 from kite_memory.redaction import redact, redact_result
 from kite_memory.team.search import TeamRecall
 from kite_memory.team.search import Asking, Team

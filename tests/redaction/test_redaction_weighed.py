@@ -3,7 +3,7 @@
 import pytest
 
 from kite_memory.redaction import redact
-from kite_memory.redaction.weighed import form_of
+from kite_memory.redaction.tokens import form_of
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,11 @@ from kite_memory.model.event import Event, EventType
 from kite_memory.sources.aider import HISTORY, Aider, HistoryPlace, blocks
 from tests.fakes.repositories import FakeRepository
 from tests.sources.aider_log import Log, Project, a_day
-from tests.sources.transcript import reasons, said
+from tests.sources.transcript import kinds, reasons, said
 
 
 def events_of_log(folder: Path, log: Log | bytes) -> tuple[Event, ...]:
     return Project(folder).look(log).events
-
-
-def kinds(events: tuple[Event, ...]) -> list[str]:
-    return [event.type.value for event in events]
 
 
 def test_a_day_is_reported_in_order(tmp_path: Path) -> None:

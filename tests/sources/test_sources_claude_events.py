@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from kite_memory.model.event import Event
 from kite_memory.sources.claude_code.records import SKIPPED_ATTACHMENTS, SKIPPED_BLOCKS, SKIPPED_SYSTEM, SKIPPED_TYPES
-from tests.sources.transcript import SESSION, Home, Transcript, reasons, said, uuid
+from tests.sources.transcript import SESSION, Home, Transcript, kinds, reasons, said, uuid
 
 ECHO = "<vault-context>\n[Relevant vault context: quoted notes]\nPears like quinces.\n</vault-context>"
 ESCAPED_ECHO = ECHO.replace("<", "&lt;").replace(">", "&gt;")
@@ -19,10 +18,6 @@ PEAR = "/home/ada/orchard/pear.py"
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
-
-
-def kinds(events: tuple[Event, ...]) -> list[str]:
-    return [event.type for event in events]
 
 
 def after_call(tool: str, content: Any, *, given: dict[str, Any] | None = None, **fields: Any) -> Transcript:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.model.event import Event
 from tests.sources.rollout import CWD, Home, Rollout, a_day
+from tests.sources.transcript import kinds, only, texts_of
 
 
 @pytest.fixture
@@ -14,19 +14,10 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def texts_of(events: tuple[Event, ...], *types: str) -> list[str]:
-    return [event.text for event in events if event.type in types]
-
-
-def only(events: tuple[Event, ...], type: str) -> Event:
-    (event,) = [event for event in events if event.type == type]
-    return event
-
-
 def test_a_day_is_reported_in_order(home: Home) -> None:
     look = home.look(a_day())
 
-    assert [event.type.value for event in look.events] == [
+    assert kinds(look.events) == [
         "user_message",
         "assistant_message",
         "tool_call",
@@ -131,13 +122,21 @@ def test_instructions_of_developers_are_not_reported(home: Home) -> None:
     assert home.events(rollout) == ()
 
 
-def test_an_editors_context_is_cut_off_the_request(home: Home) -> None:
-    wrapped = "# Context from my IDE setup:\n\n## Open tabs:\n- pear.py\n\n## My request for Codex:\nPrune the pear"
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        ("## Open tabs:\n- pear.py\n\n## My request for Codex:\nPrune the pear", ["Prune the pear"]),
+        ("## Active selection:\n\n## My request for Codex:\nUse the mirror\n\n## My request for Codex:\nPrune it", ["Prune it"]),
+        ("## Active selection:\nUse the mirror\n\n## My request for Codex:\n", []),
+        ("## Active selection:\nUse the mirror", []),
+    ],
+)
+def test_an_editors_context_is_cut_off_the_request(home: Home, context: str, words: list[str]) -> None:
     rollout = Rollout()
     rollout.begin_turn()
-    rollout.prompt(wrapped)
+    rollout.prompt(f"# Context from my IDE setup:\n\n{context}")
 
-    assert texts_of(home.events(rollout), "user_message") == ["Prune the pear"]
+    assert texts_of(home.events(rollout), "user_message") == words
 
 
 def test_an_images_tags_are_not_words(home: Home) -> None:

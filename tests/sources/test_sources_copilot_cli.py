@@ -8,21 +8,17 @@ import pytest
 
 from kite_memory.model.event import Event, EventType
 from tests.sources.copilot_session import SESSION, Home, Session, a_day
-from tests.sources.transcript import reasons, said
+from tests.sources.transcript import kinds, of, reasons, said
 
 
 def events(folder: Path, session: Session) -> tuple[Event, ...]:
     return Home(folder).look(session).events
 
 
-def of(type: EventType, events: tuple[Event, ...]) -> list[Event]:
-    return [event for event in events if event.type is type]
-
-
 def test_a_day_is_reported_in_order(tmp_path: Path) -> None:
     look = Home(tmp_path).look(a_day())
 
-    assert [event.type.value for event in look.events] == [
+    assert kinds(look.events) == [
         "user_message",
         "tool_call",
         "command",

@@ -129,8 +129,10 @@ def test_what_extensions_skills_and_files_say_to_pi_is_not_the_persons(tmp_path:
     day.user('<skill name="prune" location="/s/SKILL.md">\nReferences are relative to /s.\n\nCut low.\n</skill>\n\nthe old pear')
     day.user('<file name="/a.txt">\nAlways water.\n</file>\nWhat is this?')
     day.message("custom", customType="memory", content="Always weed.", display=True)
+    day.user('<file name="/a.txt">\nAlways water.\n</file>\nAlways weed.\n</file>\nAnd this?')
+    day.user('<skill name="prune" location="/s/SKILL.md">\nCut low.\n</skill>\n\nAlways weed.\n</skill>\n\nthe young pear')
 
-    assert persons(pi(tmp_path, day).events) == ["the old pear", "What is this?"]
+    assert persons(pi(tmp_path, day).events) == ["the old pear", "What is this?", "And this?", "the young pear"]
 
 
 def test_a_person_may_run_a_command_in_pi_and_stop_it(tmp_path: Path) -> None:

@@ -12,20 +12,12 @@ from kite_memory.model.event import Event, RedactedResult
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.timeline.store import Timeline
 from tests.sources.gemini_session import CWD, SESSION, GeminiSession, Home, a_day, context
+from tests.sources.transcript import kinds, only, texts_of
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
-
-
-def texts_of(events: Iterable[Event], *types: str) -> list[str]:
-    return [event.text for event in events if event.type in types]
-
-
-def only(events: Iterable[Event], type: str) -> Event:
-    (event,) = [event for event in events if event.type == type]
-    return event
 
 
 def plain(events: Iterable[Event]) -> list[tuple[str, ...]]:
@@ -44,7 +36,7 @@ def test_both_formats_tell_the_same_under_the_same_ids(home: Home) -> None:
     lines, document = home.both(a_day())
 
     assert plain(lines) == plain(document)
-    assert [event.type.value for event in lines] == [
+    assert kinds(lines) == [
         "user_message",
         "assistant_message",
         "tool_call",
@@ -154,7 +146,7 @@ def test_a_message_that_grows_is_brought_up_to_date(home: Home) -> None:
 
     events = in_timeline(home, home.write_lines(session))
 
-    assert [event.type.value for event in first] == ["assistant_message", "tool_call", "command"]
+    assert kinds(first) == ["assistant_message", "tool_call", "command"]
     assert texts_of(events, "assistant_message") == ["I look everywhere."]
     assert [event.id for event in events[:3]] == [event.id for event in first]
     assert only(events, "tool_result").text == "pears"
@@ -433,7 +425,7 @@ def test_an_agent_that_works_for_another_is_given_no_persons_prompts(home: Home)
     assert home.source.owns(path)
     assert look.session is not None
     assert look.session.parent == SESSION
-    assert [event.type.value for event in look.events] == ["assistant_message"]
+    assert kinds(look.events) == ["assistant_message"]
 
 
 def test_sessions_of_our_own_extractor_are_never_read(home: Home) -> None:

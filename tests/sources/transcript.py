@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.event import Cursor, Event, ReadResult
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult
 from kite_memory.sources.claude_code.source import ClaudeCode
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
@@ -116,6 +116,23 @@ class Home:
 
 def reasons(look: ReadResult) -> list[str]:
     return [problem.reason for problem in look.problems]
+
+
+def kinds(events: Iterable[Event]) -> list[str]:
+    return [event.type.value for event in events]
+
+
+def texts_of(events: Iterable[Event], *types: str) -> list[str]:
+    return [event.text for event in events if event.type in types]
+
+
+def of(type: EventType, events: Iterable[Event]) -> list[Event]:
+    return [event for event in events if event.type is type]
+
+
+def only(events: Iterable[Event], type: str) -> Event:
+    (event,) = [event for event in events if event.type == type]
+    return event
 
 
 def said(look: ReadResult | Iterable[Event]) -> list[str]:

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
-from kite_memory.app.syncing import Machine, Syncing
+from kite_memory.app.syncing import Machine, Syncing, purge
 from kite_memory.extensions.contract.extractor_contract import START, event
 from kite_memory.model.event import Cursor, Event, ReadResult, Session
 from kite_memory.redaction import redact_result
@@ -124,7 +125,9 @@ def open_home(
             memory=services.recall.memory,
             index_notes=services.indexer.refresh,
             forgetting=forgetting,
-            erase=lambda: forgetting.purge_files({}),
+            erase=lambda: forgetting.purge_files(
+                {"sync.sqlite": partial(purge, root / "state", services.timeline, services.vault)}
+            ),
             machine=Machine(name=root.name, state=root / "state", environment={}),
             clock=clock,
             step=step,

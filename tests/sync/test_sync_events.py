@@ -1,10 +1,17 @@
 """Conversations, forgetting and counts on several machines."""
 
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import pytest
+
+from kite_memory.app.syncing import purge
 from kite_memory.recall.uptake import Tally
-from kite_memory.sync.segments import SyncKey
+from kite_memory.sync.rows import written
+from kite_memory.sync.segments import SharedFolder, SyncKey, unpack
+from kite_memory.sync.state import SyncState
 from tests.sync.homes import Home, homes, said, session_of, settle
 
 LAPTOP, DESK = session_of("1"), session_of("2")
@@ -15,9 +22,6 @@ def everything(home: Home, *, state: bool = True) -> bytes:
     """Return all that is in the shared folder, unpacked, and in the ``state`` folder."""
     key = SyncKey.parse(home.key())
     folder = home.shared / "kite-sync"
-    from kite_memory.sync.rows import written
-    from kite_memory.sync.segments import SharedFolder
-
     shared = SharedFolder(root=home.shared)
     rows = [row for each in shared.machines() for number in shared.numbers(each) for row in shared.rows(each, number, key)[0]]
     assert folder.is_dir()
@@ -90,6 +94,59 @@ def test_what_is_erased_on_one_is_erased_on_the_other_and_in_the_folder(tmp_path
         for home in (laptop, desk):
             assert WORDS not in "".join(home.texts(LAPTOP))
             assert WORDS.encode() not in everything(home)
+
+
+def test_what_is_forgotten_leaves_the_state_of_sync_at_once_even_if_it_is_not_in_the_folder_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        kept, gone = laptop.remember("Frost covers come off in May."), laptop.remember(f"In short, {WORDS}.")
+        settle(laptop, desk)
+        event, other = said(0, f"remember: {WORDS}", LAPTOP), said(1, "the pears keep", LAPTOP)
+        laptop.read(event, other, session=LAPTOP)
+        laptop.write(gone, f"Once more, {WORDS}.")
+        laptop.write(kept, "Or in June.")
+        with monkeypatch.context() as unreachable:
+            unreachable.setattr(SharedFolder, "put", unreadable)
+            for _ in range(2):
+                with pytest.raises(OSError, match="unreachable"):
+                    laptop.sync()
+        timeline, vault = laptop.services.timeline, laptop.services.vault
+        laptop.forgetting.forget_events(laptop.forgetting.ground(timeline.events.citation(event.id)), blank=True)
+        laptop.forgetting.forget_notes([vault.notes.find(gone)])
+
+        assert laptop.forgetting.purge_files({"sync.sqlite": partial(purge, laptop.root / "state", timeline, vault)}) == []
+
+        with closing(SyncState(laptop.root / "state" / "sync.sqlite")) as state:
+            key = SyncKey.parse(laptop.key())
+            waiting = [unpack(content, key=key, machine=state.machine, number=number)[0] for number, content in state.pending.all()]
+        assert waiting and WORDS not in repr(waiting)
+        assert b"plum-tart" not in (laptop.root / "state" / "sync.sqlite").read_bytes()
+        settle(laptop, desk)
+        assert WORDS.encode() not in everything(laptop)
+        assert (desk.texts(LAPTOP), "Or in June." in "".join(desk.files().values())) == ([other.text], True)
+
+
+def unreadable(*_: object) -> None:
+    raise OSError("unreachable")
+
+
+def test_what_is_erased_leaves_the_folder_under_a_former_name_of_this_machine_too(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        event, note = said(0, f"remember: {WORDS}", LAPTOP), laptop.remember(f"In short, {WORDS}.")
+        laptop.read(event, session=LAPTOP)
+        settle(laptop, desk)
+        key = laptop.key()
+        for file in (laptop.root / "state").glob("sync.sqlite*"):  # as its error of damage advises
+            file.unlink()
+        laptop.sync(join=key)
+        laptop.forgetting.forget_events(laptop.forgetting.ground(laptop.services.timeline.events.citation(event.id)), blank=True)
+        laptop.services.vault.edits.forget(note)
+
+        settle(laptop, desk)
+
+        assert len(SharedFolder(root=laptop.shared).machines()) == 2
+        assert WORDS.encode() not in everything(laptop, state=False)
 
 
 def test_a_note_forgotten_as_another_comes_back_leaves_the_folder(tmp_path: Path) -> None:

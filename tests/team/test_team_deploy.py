@@ -18,18 +18,12 @@ from moto.server import ThreadedMotoServer
 
 from kite_memory.config import check
 from tests.e2e.kmem import PROJECT, Machine
-from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
+from tests.fakes.postgres_server import PostgresServer, eventually
 
 DEPLOY = PROJECT / "docs" / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 CONTAINERFILE = (DEPLOY / "Containerfile").read_text()
 SECRETS = {"OWNER_PASSWORD": "one", "KITE_PASSWORD": "two", "OBJECTS_PASSWORD": "three", "SERVER_NAME": "memory.example.org"}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with postgres_server() as server:
-        yield server
 
 
 @pytest.fixture

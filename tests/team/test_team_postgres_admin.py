@@ -19,6 +19,7 @@ from kite_memory.model.note import NoteKind, Scope
 from kite_memory.team.postgres import AuditEntry, AuditTrail, PostgresStore, migrate, open_postgres
 from kite_memory.team.postgres.backup import BackupDamaged
 from kite_memory.team.postgres.connections import settings_of
+from kite_memory.tools.declarations import observed
 from kite_memory.tools.store import (
     EVERYBODY,
     OWNER,
@@ -30,28 +31,15 @@ from kite_memory.tools.store import (
     NoteQuery,
     StoreUnavailable,
 )
-from kite_memory.wiring.team import recorded
+from kite_memory.wiring.team import audit_entry
 from tests.contract.bridge_store_contract import CHAT, ORCHARD, conversation, state
 from tests.fakes.hashing_embedder import HashingEmbedder
-from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
+from tests.fakes.postgres_server import PostgresServer, eventually
 
 EMBEDDER = HashingEmbedder()
 GLOBAL = MemoryPlace(scope=Scope.GLOBAL)
 ADA, BEN = Grant(name="ada-laptop", person="ada"), Grant(name="ben-ci", person="ben", write=False)
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with postgres_server() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def url(server: PostgresServer) -> str:
-    url = server.database()
-    migrate(url, spaces=[EMBEDDER.space])
-    return url
 
 
 @contextmanager
@@ -104,7 +92,7 @@ def test_each_call_of_the_server_is_recorded_by_name_and_without_what_was_said(s
         return {"id": "N7"} if tool == "remember" else {}
 
     trail = AuditTrail(store.audit.record, pause=0)
-    performed = recorded(perform, trail)
+    performed = observed(perform, lambda call: trail.note(audit_entry(call)))
     performed("write_memory", {"key": "project.port", "value": "a secret plan"}, Asker(grant=ADA, project="orchard", ai="codex"))
     performed("remember", {"text": "a secret plan"}, Asker(grant=ADA))
     with pytest.raises(NotAllowed):

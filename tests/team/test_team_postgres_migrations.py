@@ -1,7 +1,6 @@
 """From nothing, and from each earlier schema, to the one that this version works with."""
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -21,7 +20,7 @@ from kite_memory.tools.store import OWNER, Grant, MemoryPlace, MemoryQuery, Note
 from kite_memory.wiring.models import OfflineRules
 from tests.contract.bridge_store_contract import CHAT, ORCHARD
 from tests.fakes.hashing_embedder import HashingEmbedder
-from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
+from tests.fakes.postgres_server import PostgresServer, eventually
 from tests.mcp_server.serving import serving
 
 EMBEDDER = HashingEmbedder()
@@ -47,12 +46,6 @@ VALUES ('team', 'claude', 'morning', 'orchard', '2026-03-02 09:00+00',
         '{"todos":[["water","pending"]],"working_notes":"","context_summary":"","transferred_from":"","transferred_at":null}');
 """
 """As version 1 of the schema would hold them; what later versions add has no rows yet."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with postgres_server() as server:
-        yield server
 
 
 @pytest.fixture

@@ -17,24 +17,11 @@ from kite_memory.tools.store import OWNER, MemoryQuery, NoteQuery, StoreUnavaila
 from tests.contract.bridge_store_contract import CHAT, NOW, ORCHARD, conversation
 from tests.fakes.hashing_embedder import HashingEmbedder
 from tests.fakes.object_shelf import ObjectShelf
-from tests.fakes.postgres_server import PostgresServer, postgres_server
+from tests.fakes.postgres_server import PostgresServer
 
 EMBEDDER = HashingEmbedder()
 LONG = "tell me about the deer. " * 5_000
 LATER = NOW + timedelta(hours=1)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with postgres_server() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def url(server: PostgresServer) -> str:
-    url = server.database()
-    migrate(url, spaces=[EMBEDDER.space])
-    return url
 
 
 @pytest.fixture(scope="module")

@@ -17,16 +17,10 @@ from kite_memory.team.postgres.migrating import GUARDED
 from kite_memory.tools.store import OWNER, Grant, MemoryQuery
 from tests.contract.bridge_store_contract import GRANTS, ORCHARD, PLACES, conversation, state
 from tests.fakes.hashing_embedder import HashingEmbedder
-from tests.fakes.postgres_server import PostgresServer, postgres_server
+from tests.fakes.postgres_server import PostgresServer
 
 EMBEDDER = HashingEmbedder()
 FINDING = ("words", "passage")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with postgres_server() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

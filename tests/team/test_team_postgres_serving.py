@@ -17,7 +17,7 @@ from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, StoreUnavaila
 from kite_memory.wiring.team import migrate_store, team_bridge
 from tests.contract.bridge_store_contract import CHAT, ORCHARD
 from tests.fakes.hashing_embedder import HashingEmbedder
-from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
+from tests.fakes.postgres_server import PostgresServer, eventually
 
 OURS = Asker(grant=OWNER, project="orchard", session="morning", ai="claude")
 THEIRS = Asker(grant=Grant(name="harbour", projects=frozenset({"harbour"})), project="harbour", session="noon", ai="codex")
@@ -33,12 +33,6 @@ RECORD = {
     "related_entities": ["hawthorn"],
     "summary": "We talked about deer and settled on hawthorn hedges.",
 }
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with postgres_server() as server:
-        yield server
 
 
 def configured(folder: Path, **team: Any) -> Config:

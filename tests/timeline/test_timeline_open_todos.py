@@ -21,7 +21,7 @@ def result(number: int, tool: str, text: str, *, name: str) -> Event:
 
 def listed(*events: Event) -> list[tuple[str, str]]:
     found = todos(events)
-    return [(item.text, item.standing) for item in found.items] if found else []
+    return [(item.text, item.status) for item in found.items] if found else []
 
 
 def created(number: int, task: int, subject: str) -> tuple[Event, Event]:

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
-from kite_memory.model.event import PLANNING, EventType, Status
-from kite_memory.timeline.resume import Brief, brief, together
+from kite_memory.model.event import PLANNING, EventType, Status, merged_by_time
+from kite_memory.timeline.progress import BriefLine, BriefPart, fitted
+from kite_memory.timeline.resume import Brief, brief
 from kite_memory.timeline.runs import open_failures, runs
-from kite_memory.timeline.standing import BriefLine, BriefPart, fitted
 from tests.fakes.work import Work, session
 
 HOME = "/home/ada/orchard"
@@ -734,7 +734,7 @@ def test_put_together_each_keeps_its_own_order(own: list[int], other: list[int])
     first = [replace(event(number), at=START + timedelta(seconds=at)) for number, at in enumerate(own)]
     second = [replace(event(100 + number), at=START + timedelta(seconds=at)) for number, at in enumerate(other)]
 
-    merged = together(first, [second])
+    merged = merged_by_time(first, second)
 
     assert [each for each in merged if each in first] == first
     assert [each for each in merged if each in second] == second

@@ -27,9 +27,12 @@ from kite_memory.model.event import (
     Status,
     Where,
 )
+from kite_memory.sources.common.event_builder import OpenCall, OpenCalls
+from kite_memory.sources.common.line_source import Progress
 from kite_memory.system.sqlite import not_written
 from kite_memory.timeline.schema import BUNDLED
 from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.writing import BLANK
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 SESSION = Session(id="s1", provider="claude-code", started=START, project="orchard", cwd="/home/ada/orchard", branch="main")
@@ -485,3 +488,59 @@ def test_a_file_that_was_written_anew_repeats_no_event_in_other_words(timeline: 
 
     assert added == 0
     assert [each.text for each in timeline.events.of_session("claude-code", "s1")] == [f"event {number}" for number in range(4)]
+
+
+def test_an_erased_line_that_shared_its_id_stays_erased_when_the_timeline_is_read_again(tmp_path: Path) -> None:
+    pump, key = replace(event(0), text="The pump stands behind the gate."), replace(event(0), text="The key is called zanderfisch.")
+    key = replace(key, where=replace(key.where, start=100, end=199), ordinal=100)
+    with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
+        timeline.commit([look(pump, key)], "claude-code")
+        timeline.forgotten.add(timeline.events.of_session("claude-code", "s1")[1:], blank=True)
+        timeline.commit([look(key)], "claude-code")
+        assert [each.text for each in timeline.events.of_session("claude-code", "s1")] == [pump.text, BLANK]
+    for file in tmp_path.glob("timeline.sqlite*"):
+        file.unlink()
+
+    with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
+        timeline.commit([look(pump, key)], "claude-code")
+
+        assert [each.text for each in timeline.events.of_session("claude-code", "s1")] == [pump.text, BLANK]
+
+
+def test_an_erased_line_that_is_written_twice_does_not_come_back_under_another_id(timeline: Timeline) -> None:
+    again = replace(event(1), where=replace(event(1).where, start=300, end=399))
+    timeline.commit([look(event(1))], "claude-code")
+    timeline.forgotten.add([event(1)], blank=True)
+
+    timeline.commit([look(again)], "claude-code")
+
+    assert [each.text for each in timeline.events.of_session("claude-code", "s1")] == [BLANK]
+
+
+def test_what_a_cursor_carries_loses_erased_words_and_keeps_the_rest(timeline: Timeline) -> None:
+    carry = Progress(
+        started=START,
+        cwd="/orchard/pump",
+        branch="pump",
+        title="The zanderfisch",
+        running={"1": "make pump", "2": "make zanderfisch"},
+    )
+    carry.calls.open("a", OpenCall(event=event(1).id, tool="Bash", detail="make zanderf…"))
+    carry.calls.open("b", OpenCall(event=event(2).id, tool="Bash", detail="make gate"))
+    session = replace(SESSION, title="The zanderfisch", cwd="/orchard/pump", branch="pump")
+    said = replace(event(1), text="Ask it on pump in /orchard/pump", command="make zanderfisch")
+    read = look(said, event(2), session=session)
+
+    def held() -> Progress | None:
+        cursor = timeline.files.cursor("/t/s1.jsonl")
+        return Progress.from_carry(cursor.carry) if cursor else None
+
+    wanted = replace(carry, title="", running={"1": "make pump", "2": ""}, calls=OpenCalls.from_carry(carry.calls.to_carry()))
+    wanted.calls.open("a", OpenCall(event=event(1).id, tool="Bash", detail=""))
+    timeline.commit([replace(read, cursor=replace(read.cursor, carry=carry.to_carry()))], "claude-code")
+    assert held() == carry
+    timeline.forgotten.add([said], blank=True)
+    assert held() == wanted
+
+    timeline.commit([replace(read, cursor=replace(read.cursor, carry=carry.to_carry()))], "claude-code")
+    assert held() == wanted

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kite_memory.app.agreement import Verifier
+from kite_memory.cli.examining import Verifier
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import SaveChecker
 from kite_memory.model.note import Decision, Record

@@ -81,8 +81,8 @@ def remember(vault: Vault) -> None:
 
 def keep(vault: Vault) -> None:
     place = KeyPlace(key="port", scope=Scope.GLOBAL)
-    vault.keys.keep(place, lambda before: "Port 8080.")
-    vault.keys.keep(place, lambda before: "Port 8081.")
+    vault.keys.write(place, lambda before: "Port 8080.")
+    vault.keys.write(place, lambda before: "Port 8081.")
 
 
 def lay_out(vault: Vault) -> None:

@@ -11,7 +11,7 @@ from kite_memory.errors import KiteError
 from kite_memory.model.note import NoteStatus, Scope
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
-from kite_memory.vault.keyed_notes import KeptNote, KeyConflict
+from kite_memory.vault.keyed_notes import KeyConflict, KeyedNote
 from kite_memory.vault.ledger import KeyPlace, Ledger
 from kite_memory.vault.ledger.database import VERSION
 from tests.vault.building import START, TEMPLATE
@@ -40,8 +40,8 @@ def vault(tmp_path: Path, clock: Clock) -> Iterator[Vault]:
 PORT = KeyPlace(key="port", scope=Scope.PROJECT, project="orchard")
 
 
-def keep(vault: Vault, said: str, place: KeyPlace = PORT, **given: object) -> KeptNote:
-    return vault.keys.keep(place, lambda before: said, **given)  # type: ignore[arg-type]  # each test's own few
+def keep(vault: Vault, said: str, place: KeyPlace = PORT, **given: object) -> KeyedNote:
+    return vault.keys.write(place, lambda before: said, **given)  # type: ignore[arg-type]  # each test's own few
 
 
 def now(vault: Vault, place: KeyPlace = PORT) -> tuple[str, int] | None:
@@ -57,7 +57,7 @@ def paths(vault: Vault) -> list[str]:
     return [entry.path for entry in vault.notes.entries()]
 
 
-def edited(vault: Vault, kept: KeptNote, old: str, new: str) -> None:
+def edited(vault: Vault, kept: KeyedNote, old: str, new: str) -> None:
     put(vault, kept.note.path, (vault.root / kept.note.path).read_text().replace(old, new))
 
 
@@ -172,7 +172,7 @@ def test_what_its_owner_saves_while_a_key_is_written_is_not_written_over(vault: 
         return "9090"
 
     with pytest.raises(KeyConflict, match="edited by its owner"):
-        vault.keys.keep(PORT, meanwhile)
+        vault.keys.write(PORT, meanwhile)
 
     assert now(vault) == ("mine", 2)
 

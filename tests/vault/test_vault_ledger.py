@@ -17,7 +17,7 @@ from kite_memory.system.private_files import WriterLock
 from kite_memory.system.sqlite import migrate
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.ledger import Intent, Ledger
-from kite_memory.vault.ledger.database import VERSION
+from kite_memory.vault.ledger.database import MIGRATIONS, VERSION
 from tests.vault.building import START
 
 
@@ -268,8 +268,6 @@ def test_a_ledger_of_the_third_version_has_what_may_ask_read_again(tmp_path: Pat
 
 
 def test_a_ledger_of_the_fourth_version_has_what_may_be_of_a_branch_read_again(tmp_path: Path) -> None:
-    from kite_memory.vault.ledger.database import MIGRATIONS
-
     file = tmp_path / "vault.sqlite"
     with contextlib.closing(sqlite3.connect(file)) as database:
         migrate(database, {version: MIGRATIONS[version] for version in range(1, 5)}, named="the ledger")
@@ -285,3 +283,19 @@ def test_a_ledger_of_the_fourth_version_has_what_may_be_of_a_branch_read_again(t
         known = {each.path: each.size for each in ledger.notes.everything()}
 
     assert known == {"decision.md": -1, "fact.md": -1, "insight.md": 1}
+
+
+def test_a_ledger_of_the_seventh_version_has_bodies_read_again_whose_key_lacked_signs(tmp_path: Path) -> None:
+    file = tmp_path / "vault.sqlite"
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        migrate(database, {version: MIGRATIONS[version] for version in range(1, 8)}, named="the ledger")
+        for path, body in (("a.md", "0" * 32), ("b.md", "")):
+            database.execute(
+                "INSERT INTO files (path, id, twin, kind, title, title_key, stem_key, body_key, project, status, size, mtime_ns,"
+                " problem) VALUES (?, '', 0, 'fact', '', '', '', ?, '', 'accepted', 1, 1, '')",
+                (path, body),
+            )
+        database.commit()
+
+    with contextlib.closing(Ledger(file)) as ledger:
+        assert {each.path: each.size for each in ledger.notes.everything()} == {"a.md": -1, "b.md": 1}

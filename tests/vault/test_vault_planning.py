@@ -394,6 +394,8 @@ def test_an_empty_record_plans_nothing() -> None:
             "Install packages with npm, and commit the lockfile together with the change.",
             "Install packages with pnpm, and commit the lockfile together with the change.",
         ),
+        ("The press of the cellar keeps max_turns = 1 in autumn.", "The press of the cellar keeps max_turns = -1 in autumn."),
+        ("The loft is shut when mode != 3 in the evening.", "The loft is shut when mode == 3 in the evening."),
     ],
 )
 def test_another_choice_in_the_same_words_is_added_with_its_date(before: str, now: str) -> None:

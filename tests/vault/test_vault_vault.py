@@ -1069,6 +1069,24 @@ def test_a_persons_words_stay_and_a_tools_are_tamed_and_wait(vault: Vault) -> No
     assert (theirs.body, theirs.status) == ("[map](https://example.com/m.png) of mine", NoteStatus.PROPOSED)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("max_retries = 1 for the press", "max_retries = -1 for the press"),
+        ("The press waits < 200 ms", "The press waits > 200 ms"),
+        ("The gate opens when mode != 3", "The gate opens when mode == 3"),
+        ("Pears in the loft: ✅", "Pears in the loft: ❌"),
+        ("The cellar keeps 1.5 tons", "The cellar keeps 1-5 tons"),
+        ("Run the press with --dry", "Run the press with dry"),
+    ],
+)
+def test_statements_that_differ_in_a_sign_are_two_notes(vault: Vault, one: str, other: str) -> None:
+    first, second = (vault.edits.remember(Memo(text=text)) for text in (one, other))
+
+    assert (first.body, second.body) == (one, other)
+    assert vault.edits.remember(Memo(text=f"> **{one}**.")).id == first.id
+
+
 @pytest.mark.parametrize("text", ["", " \n ", "\0", "x" * 300_000])
 def test_nothing_and_too_much_cannot_be_remembered(vault: Vault, text: str) -> None:
     with pytest.raises(UsageError):

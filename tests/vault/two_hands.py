@@ -110,7 +110,7 @@ class Daemon:
     def keeps(self) -> None:
         place = KeyPlace(key=self.dice.choice(KEYS), scope=Scope.GLOBAL)
         said = f"Kept {self.dice.randrange(1000)}."
-        self.unless_frozen(lambda vault: self.asked_for.add(vault.keys.keep(place, lambda before: said).note.id))
+        self.unless_frozen(lambda vault: self.asked_for.add(vault.keys.write(place, lambda before: said).note.id))
 
     def synthesizes(self) -> None:
         pages = VaultPages(vault=self.vault, clock=later)

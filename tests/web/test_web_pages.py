@@ -120,7 +120,6 @@ def test_forms_change_what_the_commands_would(own: Services) -> None:
         site = Site(link)
 
         assert site.post("/mute", name="ports").status == 303
-        assert "is never given to an agent again" in site.get("/note?name=ports").text
         assert site.post("/mute", name="ports", undo="yes").status == 303
         assert site.post("/edit", name="ports", body="Metrics moved to **9200**.\r\nNothing else.").status == 303
         assert "<strong>9200</strong>" in site.get("/note?name=ports").text
@@ -137,12 +136,27 @@ def test_forms_change_what_the_commands_would(own: Services) -> None:
     assert not own.vault.notes.is_ours(own.vault.notes.find("ports"))  # the person's from now on
 
 
+def test_what_was_done_is_reported_once_and_in_its_own_tab(own: Services) -> None:
+    with served(own) as link:
+        site = Site(link)
+        muted = site.post("/mute", name="ports").headers["location"].removeprefix(site.prefix)
+        unmuted = site.post("/mute", name="ports", undo="yes").headers["location"].removeprefix(site.prefix)
+
+        in_other_tab = site.get("/note?name=ports").text
+        first, second, reloaded = (site.get(address).text for address in (muted, unmuted, muted))
+
+    assert 'class="flash"' not in in_other_tab
+    assert "is never given to an agent again" in first
+    assert "is given to agents again" in second
+    assert 'class="flash"' not in reloaded
+
+
 def test_a_secret_in_an_edit_is_left_out(own: Services) -> None:
     secret = "ghp_" + "a1B2" * 9
     with served(own) as link:
         site = Site(link)
-        site.post("/edit", name="ports", body=f"The token is {secret}.")
-        shown = site.get("/note?name=ports").text
+        edited = site.post("/edit", name="ports", body=f"The token is {secret}.").headers["location"]
+        shown = site.get(edited.removeprefix(site.prefix)).text
 
     assert secret not in shown
     assert "was left out" in shown

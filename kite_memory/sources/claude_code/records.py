@@ -11,7 +11,7 @@ from typing import Any
 
 from kite_memory.model.event import PLANNING, Status
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common.tool_text import PATH_LIMIT, PLAN_LIMIT, READERS, WRITERS, kept, scalar
+from kite_memory.sources.common.tool_text import PATH_LIMIT, PLAN_LIMIT, READERS, WRITERS, scalar, shortened
 from kite_memory.sources.common.words import without_blocks, without_echo
 from kite_memory.text import lazy_regex
 
@@ -118,7 +118,7 @@ def _answered_before(said: str) -> tuple[str, ...]:
     """Return the answers in the client's text for a user who wants to discuss its questions; the rest of it is the client's."""
     found = _ANSWERED_QUESTION.findall(said)[:_ANSWERS]
     return tuple(
-        kept(f"{question}\nAnswer: {answer.strip()}" + (f"\nIn their words: {notes.strip()}" if notes else ""), _ANSWER_LIMIT)
+        shortened(f"{question}\nAnswer: {answer.strip()}" + (f"\nIn their words: {notes.strip()}" if notes else ""), _ANSWER_LIMIT)
         for question, answer, notes in found
     )
 
@@ -233,17 +233,17 @@ def decisions(tool: str, structured: object, text: str) -> list[str]:
     """Return the user's answers to a question, or the plan they approved, for a successful call."""
     facts: Mapping[str, Any] = structured if isinstance(structured, dict) else {}
     if tool == PLANNING:
-        return [kept(_plan(facts.get("plan"), text), PLAN_LIMIT)]
+        return [shortened(_plan(facts.get("plan"), text), PLAN_LIMIT)]
     if tool != "AskUserQuestion":
         return []
     answers = facts.get("answers")
     if not isinstance(answers, dict) or not answers:
-        return [kept(text, _ANSWER_LIMIT)] if text else []
+        return [shortened(text, _ANSWER_LIMIT)] if text else []
     questions = {question["question"]: question for question in _named(facts.get("questions"), "question")}
     annotations = facts.get("annotations")
     notes: Mapping[str, Any] = annotations if isinstance(annotations, dict) else {}
     return [
-        kept(_answered(question, answer, questions.get(question, {}), notes.get(question)), _ANSWER_LIMIT)
+        shortened(_answered(question, answer, questions.get(question, {}), notes.get(question)), _ANSWER_LIMIT)
         for question, answer in list(answers.items())[:_ANSWERS]
     ]
 

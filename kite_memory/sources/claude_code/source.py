@@ -64,14 +64,12 @@ class ClaudeCode:
     may name the old one. ``own_state`` is our state folder, whose sessions are never read.
     """
 
+    provider = PROVIDER
+
     def __init__(self, root: Path, *, own_state: Path, line_limit: int = LINE_LIMIT) -> None:
         self._projects = root / "projects"
         self._own_folders = (own_state, own_state.resolve())
         self._line_limit = line_limit
-
-    @property
-    def provider(self) -> str:
-        return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
         return (self._projects,)
@@ -254,7 +252,8 @@ class ClaudeCodeInterpreter(EventRecorder):
         row = self._row
         content = content_of(row)
         returned = [block for block in content if block.get("type") == "tool_result"]
-        text = self._text(content, beside=("tool_result",))
+        texts = self._texts(content, beside=("tool_result",))
+        text = "\n\n".join(texts)
         for block in returned:
             self._result(block)
         if not text or ("toolUseResult" in row and not returned):
@@ -265,13 +264,13 @@ class ClaudeCodeInterpreter(EventRecorder):
             self._add_passage(text)
             return
         if self._sub_agent or row.get("isSidechain") is True:
-            if answer := tools.kept(text, _MESSAGE_LIMIT).strip():
+            if answer := tools.shortened(text, _MESSAGE_LIMIT).strip():
                 self.add(EventType.ASSISTANT_MESSAGE, "assistant", answer, parent=parent)
         elif row.get("isCompactSummary") is True:
             self._utterance(Continued(summary=summary(text)), parent)
         elif may_be_a_person(row):
             known = len(self.events)
-            for utterance in utterances(text):
+            for utterance in utterances(*texts):
                 self._utterance(utterance, parent, begins_a_turn=not returned)
             for event in self.events[known:]:
                 text = text.replace(event.whole or event.text, "\n")
@@ -279,28 +278,28 @@ class ClaudeCodeInterpreter(EventRecorder):
         else:
             self._add_passage(text)
 
-    def _add_passage(self, text: str, tool: str = "") -> None:
+    def _add_passage(self, text: str) -> None:
         """Add text that is attributed to no one as a passage: a skill's body, a reminder, a hook's output."""
         if (text := without_echo(text)) and not text.isspace():
-            self.passages.append(Passage(text=text, said_by="tool", at=self._at.timestamp(), start=self._start, tool=tool))
+            self.passages.append(Passage(text=text, said_by="tool", at=self._at.timestamp(), start=self._start))
 
     def _utterance(self, utterance: Utterance, parent: str, *, begins_a_turn: bool = False) -> None:
         match utterance:
             case Said(text=text):
                 if self._state.queue.met(text, attached=False) == "new" and begins_a_turn:
                     self._add_queued(self._state.queue.passed())
-                self.add(EventType.USER_MESSAGE, "user", tools.kept(text, _MESSAGE_LIMIT), parent=parent, whole=text)
+                self.add(EventType.USER_MESSAGE, "user", tools.shortened(text, _MESSAGE_LIMIT), parent=parent, whole=text)
             case Ran(command=command):
-                command = tools.kept(command, tools.COMMAND_LIMIT)
+                command = tools.shortened(command, tools.COMMAND_LIMIT)
                 event = self.add(EventType.COMMAND, "user", command, command=command, parent=parent)
                 self._state.open_call(event, OpenClaudeCall(event=event, tool="Bash", detail=command))
             case Printed(text=text):
                 ran = self._state.calls.pop(parent, None) or OpenClaudeCall(event=parent, tool="Bash", detail="")
                 self._add_result(records.Result(text=text, status=""), ran, "")
             case Approved(plan=plan):
-                self.add(EventType.DECISION, "user", tools.kept(plan, _PLAN_LIMIT), tool=PLANNING, parent=parent)
+                self.add(EventType.DECISION, "user", tools.shortened(plan, _PLAN_LIMIT), tool=PLANNING, parent=parent)
             case Continued(summary=summary):
-                self.add(EventType.RESUME_POINT, "system", tools.kept(summary, _SUMMARY_LIMIT), parent=parent)
+                self.add(EventType.RESUME_POINT, "system", tools.shortened(summary, _SUMMARY_LIMIT), parent=parent)
             case Interrupted(text=text):
                 self.add(EventType.RESUME_POINT, "system", text, status="interrupted", parent=parent)
             case Notified():
@@ -372,7 +371,7 @@ class ClaudeCodeInterpreter(EventRecorder):
         for block in content_of(row):
             match block:
                 case {"type": "text", "text": str(text)}:
-                    if answer := tools.kept(text, _MESSAGE_LIMIT).strip():
+                    if answer := tools.shortened(text, _MESSAGE_LIMIT).strip():
                         self.add(EventType.ASSISTANT_MESSAGE, "assistant", answer, parent=parent, whole=text)
                     self._add_passage("\n".join(texts_in(block.get("citations"))))
                 case {"type": "tool_use" | "server_tool_use" | "mcp_tool_use", "name": str(tool)}:
@@ -437,7 +436,7 @@ class ClaudeCodeInterpreter(EventRecorder):
             result = records.of_a_task(result)
         elif result.task:
             self._state.keep_task(result.task, command)
-        text = tools.kept(result.text, tools.result_limit(call.tool, result.status))
+        text = tools.shortened(result.text, tools.result_limit(call.tool, result.status))
         event = self.add(
             EventType.TOOL_RESULT,
             "tool",
@@ -484,7 +483,7 @@ class ClaudeCodeInterpreter(EventRecorder):
         text = content if isinstance(content, str) else ""
         match subtype:
             case "away_summary":
-                if recap := tools.kept(text.removesuffix("(disable recaps in /config)"), _SUMMARY_LIMIT).strip():
+                if recap := tools.shortened(text.removesuffix("(disable recaps in /config)"), _SUMMARY_LIMIT).strip():
                     self.add(EventType.RESUME_POINT, "assistant", recap, parent=self._line_before())
             case "local_command":
                 for utterance in utterances(text):
@@ -500,9 +499,9 @@ class ClaudeCodeInterpreter(EventRecorder):
         attachment = self._row.get("attachment")
         kind = attachment.get("type") if isinstance(attachment, dict) else None
         if kind == "queued_command" and isinstance(attachment, dict):
-            text = self._text(blocks_of(attachment.get("prompt")))
-            if not self._notifications(text) and _is_handed_over(attachment):
-                self._handed_over(text)
+            texts = self._texts(blocks_of(attachment.get("prompt")))
+            if not self._notifications("\n\n".join(texts)) and _is_handed_over(attachment):
+                self._handed_over(texts)
             else:
                 self._add_passage("\n".join(texts_in(attachment)))
             return
@@ -510,18 +509,18 @@ class ClaudeCodeInterpreter(EventRecorder):
         if not isinstance(kind, str) or kind not in SKIPPED_ATTACHMENTS:
             self.problem(self._start, f"unknown attachment {safe(kind)}")
 
-    def _handed_over(self, text: str) -> None:
+    def _handed_over(self, texts: list[str]) -> None:
         """Add a message sent during a turn: from the user to the agent, or from the agent to its sub-agent."""
         parent = self._line_before()
         if self._sub_agent or self._row.get("isSidechain") is True:
-            if answer := tools.kept(text, _MESSAGE_LIMIT).strip():
+            if answer := tools.shortened("\n\n".join(texts), _MESSAGE_LIMIT).strip():
                 self.add(EventType.ASSISTANT_MESSAGE, "assistant", answer, parent=parent)
             return
-        for utterance in utterances(text):
+        for utterance in utterances(*texts):
             match utterance:
                 case Said(text=said):
                     if self._state.queue.met(said, attached=True) != "reported":
-                        self.add(EventType.USER_MESSAGE, "user", tools.kept(said, _MESSAGE_LIMIT), parent=parent)
+                        self.add(EventType.USER_MESSAGE, "user", tools.shortened(said, _MESSAGE_LIMIT), parent=parent)
                 case _:
                     self._utterance(utterance, parent)
 
@@ -539,7 +538,7 @@ class ClaudeCodeInterpreter(EventRecorder):
                     at=entry.at,
                     role="user",
                     type=EventType.USER_MESSAGE,
-                    text=tools.kept(entry.text, _MESSAGE_LIMIT),
+                    text=tools.shortened(entry.text, _MESSAGE_LIMIT),
                     where=Where(file=self._file, start=entry.start, end=entry.end),
                 )
             )
@@ -548,8 +547,8 @@ class ClaudeCodeInterpreter(EventRecorder):
     def _line_before(self) -> str:
         return as_id(self._row.get("parentUuid"))
 
-    def _text(self, blocks: Iterable[Mapping[str, Any]], *, beside: tuple[str, ...] = ()) -> str:
-        """Return the joined text blocks; count blocks that are neither text nor known."""
+    def _texts(self, blocks: Iterable[Mapping[str, Any]], *, beside: tuple[str, ...] = ()) -> list[str]:
+        """Return the text blocks; count blocks that are neither text nor known."""
         parts: list[str] = []
         for block in blocks:
             match block:
@@ -560,7 +559,7 @@ class ClaudeCodeInterpreter(EventRecorder):
                     continue
                 case _:
                     self._passed_over(block)
-        return "\n\n".join(parts)
+        return parts
 
     def _passed_over(self, block: Mapping[str, Any]) -> None:
         kind = block.get("type")

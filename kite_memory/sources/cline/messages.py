@@ -22,10 +22,11 @@ from kite_memory.sources.cline.words import (
     returned_text,
     spoken,
     starts_with_persons_words,
+    without_mentions,
     without_surroundings,
 )
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls
-from kite_memory.sources.common.tool_text import blocks_of, digest, kept, moment, safe, scalar, short
+from kite_memory.sources.common.tool_text import blocks_of, digest, moment, safe, scalar, short, shortened
 
 _SAME_WORDS = 1_000
 """Limit of shown messages with the same words that are distinguished."""
@@ -313,20 +314,22 @@ class ClineInterpreter:
     def _user(self, blocks: Sequence[Mapping[str, Any]], name: str, at: int | None) -> None:
         self._record(name, at)
         texts: list[str] = []
-        tool, result = "", False
+        tool, result, resumed = "", False, False
         for block in blocks:
             match block:
                 case {"type": "tool_result"}:
                     self._native_result(block)
                 case {"type": "text", "text": str(text)}:
                     self._look_around(text)
+                    details = text.lstrip().startswith("<environment_details>")
                     text = without_surroundings(text)
+                    resumed |= details and not text.strip()  # what follows belongs to no result
                     head = heading(text)
                     if head is not None and (not result or texts):  # a heading right after one is what the tool returned
                         if result:
                             self._result(tool, texts)
                         tool, texts, result = head.tool, [head.rest] if head.rest.strip() else [], True
-                    elif result and (not texts or not self._is_beside_a_result(text)):
+                    elif result and not resumed and (not texts or not self._is_beside_a_result(text)):
                         texts += [text] if text.strip() else []
                     else:
                         self._words(text, at)
@@ -404,7 +407,7 @@ class ClineInterpreter:
     def _words(self, text: str, at: int | None) -> None:
         if self._origin.bare:
             text = next((words.text for words in persons_words(text)), text)
-            self._say(text, at=at)
+            self._say(without_mentions(text), at=at)
         elif starts_with_persons_words(text):
             if feedback := feedback_of(text.strip()):
                 self._say(feedback, at=at)
@@ -425,7 +428,7 @@ class ClineInterpreter:
             self._builder.said(text, parent=parent)
         else:
             decided = f"{answered.detail}\nAnswer: {text}" if answered.detail else text
-            self._builder.add(EventType.DECISION, "user", kept(decided, ANSWER_LIMIT), tool=answered.tool, parent=parent)
+            self._builder.add(EventType.DECISION, "user", shortened(decided, ANSWER_LIMIT), tool=answered.tool, parent=parent)
         if at is not None or parent:
             self._at = back
         self._record(f"{name}, then", None)
@@ -459,7 +462,7 @@ class ClineInterpreter:
                 case "task" | "user_feedback":
                     self._record(f"said {each.at}", each.at)
                     if asked and each.kind == "user_feedback":
-                        decided = kept(f"{asked}\nAnswer: {text}", ANSWER_LIMIT)
+                        decided = shortened(f"{asked}\nAnswer: {text}", ANSWER_LIMIT)
                         self._builder.add(EventType.DECISION, "user", decided)
                     elif each.kind == "task" and self._origin.by_an_agent:
                         self._builder.answered(text)
@@ -485,7 +488,7 @@ class ClineInterpreter:
                             pass
                 case "error" | "diff_error":
                     self._record(self._unique(f"shown {each.at}"), each.at)
-                    self._builder.add(EventType.ERROR, "tool", kept(text, ANSWER_LIMIT), status="failed")
+                    self._builder.add(EventType.ERROR, "tool", shortened(text, ANSWER_LIMIT), status="failed")
                 case _:
                     pass
             asked = question_in(text) if each.kind == "followup" else asked if each.kind in SKIPPED_SAYS else ""

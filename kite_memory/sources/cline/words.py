@@ -12,7 +12,7 @@ from kite_memory.model.event import Status
 from kite_memory.sources.common.event_builder import Toolbox
 from kite_memory.sources.common.jsonl import mended
 from kite_memory.sources.common.tool_text import blocks_of
-from kite_memory.sources.common.words import without_blocks
+from kite_memory.sources.common.words import without_blocks, without_enclosed
 from kite_memory.text import lazy_regex
 
 TOOLS = Toolbox(
@@ -46,14 +46,15 @@ SPEAKING = {"attempt_completion": "result", "plan_mode_respond": "response", "su
 
 
 _WRAPPER = lazy_regex(r"<(task|user_message|feedback|answer|user_input)(?: mode=\"[^\"\n]{0,40}\")?>")
-_SURROUNDINGS = ("environment_details", "mode_notice", "system_reminder", "explicit_instructions", "workspace_diagnostics")
+_SURROUNDINGS = ("mode_notice", "system_reminder", "explicit_instructions", "workspace_diagnostics")
 _HEADING = lazy_regex(r"\s*\[([a-z][a-z0-9_]{1,60})(?=[\] :])")
 _AFTER_HEADING = "] Result:"
 _HEADING_LIMIT = 20_000
 _MENTIONED = lazy_regex(
-    r"\n\n<(?:file_content|folder_content|url_content|workspace_diagnostics|git_working_state|git_commit|terminal_output)[ >]"
+    r"\n\n<(?:file_content|folder_content|url_content|workspace_diagnostics|git_working_state|git_commit|terminal_output"
+    r"|command name=)[ >\"]"
 )
-"""Content of ``@file`` and similar mentions, inserted after the user's words."""
+"""Content of ``@file`` and similar mentions, inserted after the user's words. It may hold any wrapper, so no words follow."""
 
 _EXIT = lazy_regex(r"(?:[Ee]xit code|[Ee]xited with code|exit status)[: ]{1,2}(-?\d{1,10})")
 _COMMAND_HEAD = lazy_regex(r"Command (?:was )?(?:executed|failed|completed|exited)[^\n]{0,1000}\n+(?:Output:\n?)?")
@@ -147,23 +148,31 @@ class UserWords:
 
 def without_surroundings(text: str) -> str:
     """Return ``text`` without the client's description of the editor."""
-    for tag in _SURROUNDINGS:
-        text = without_blocks(text, tag, unclosed_too=tag == _SURROUNDINGS[0])
-    return text
+    text = without_enclosed(text, ("environment_details",), unclosed_too=True)
+    return without_enclosed(text, _SURROUNDINGS)
 
 
 def persons_words(text: str) -> Iterator[UserWords]:
     """Yield what a user typed, from inside the client's wrappers. Nothing else in ``text`` is theirs."""
+    mentioned = _MENTIONED.search(text)
+    attached = mentioned.start() if mentioned else len(text)
     at = 0
-    while wrapper := _WRAPPER.search(text, at):
+    while wrapper := _WRAPPER.search(text, at, attached):
         closing = f"</{wrapper[1]}>"
-        end = text.rfind(closing) if wrapper[1] == "task" else text.find(closing, wrapper.end())
-        if end < wrapper.end():
+        begin = wrapper.end()
+        end = text.rfind(closing, begin, attached) if wrapper[1] == "task" else text.find(closing, begin, attached)
+        if end < 0 and (mentioned is None or text.find(closing, attached) < 0):
             return
-        typed = _MENTIONED.split(text[wrapper.end() : end], maxsplit=1)[0].strip()
-        if typed:
+        if typed := text[begin : end if end >= 0 else attached].strip():
             yield UserWords(text=typed, answer=wrapper[1] == "answer")
+        if end < 0:
+            return
         at = end + len(closing)
+
+
+def without_mentions(text: str) -> str:
+    """Return a user's words without the content of the files that they mention, if nothing wraps them."""
+    return _MENTIONED.split(text, maxsplit=1)[0]
 
 
 def starts_with_persons_words(text: str) -> bool:

@@ -31,7 +31,7 @@ from kite_memory.sources.common.event_builder import (
     OpenCall,
     title_of,
 )
-from kite_memory.sources.common.tool_text import COMMAND_LIMIT, kept, moment, named, safe, short
+from kite_memory.sources.common.tool_text import COMMAND_LIMIT, moment, named, safe, short, shortened
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 
 PROVIDER = "codex"
@@ -170,7 +170,7 @@ class CodexInterpreter:
 
     def _compacted(self, payload: Mapping[str, Any]) -> None:
         message = payload.get("message")
-        if isinstance(message, str) and (summary := kept(message, SUMMARY_LIMIT).strip()):
+        if isinstance(message, str) and (summary := shortened(message, SUMMARY_LIMIT).strip()):
             self._record(named(self._turn_key(), "compacted", message))
             self._builder.add(EventType.RESUME_POINT, "system", summary, parent=self._state.message)
 
@@ -210,7 +210,7 @@ class CodexInterpreter:
         if ran is not None:
             self._ran(*ran)
         elif state.headers and state.header.sub_agent:
-            if answer := kept(text, MESSAGE_LIMIT).strip():
+            if answer := shortened(text, MESSAGE_LIMIT).strip():
                 self._builder.add(EventType.ASSISTANT_MESSAGE, "assistant", answer)
         else:
             self._builder.said(text)
@@ -221,7 +221,7 @@ class CodexInterpreter:
         """Add a command that the user ran directly, and its result."""
         if not command:
             return
-        command = kept(command, COMMAND_LIMIT)
+        command = shortened(command, COMMAND_LIMIT)
         event = self._builder.add(EventType.COMMAND, "user", command, command=command)
         result = tools.output_of(output)
         call = OpenCall(event=event, tool="shell", detail=command)
@@ -301,7 +301,7 @@ class CodexInterpreter:
         event = self._builder.returned(call, opened, result.text, result.status, done=files, running=running)
         state.close(call[-12:])
         if opened.tool in tools.ASKERS and result.status == "ok" and result.text and not state.header.sub_agent:
-            decided = kept(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
+            decided = shortened(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
             self._builder.add(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
 
     # Events of the client

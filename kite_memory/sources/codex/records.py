@@ -18,7 +18,6 @@ _HEADERS = 8
 _MESSAGES = 48
 _ANSWERED = 64
 _PROCESSES = 8
-_UNKNOWN = 32
 _PATCHES = 6
 _PATCHED_FILES = 16
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -137,7 +136,7 @@ class RolloutState:
 
     def new_to_us(self, what: str) -> bool:
         """Return whether this unknown name occurs for the first time."""
-        return is_first(self.unknown, what, _UNKNOWN)
+        return is_first(self.unknown, what)
 
     def to_carry(self) -> str:
         return orjson.dumps(
@@ -237,6 +236,7 @@ _INJECTED = (
 )
 _IMAGE_TAG = re.compile(r"\s*</?image\b[^>]{0,1000}>\s*")
 _REQUEST = "\n## My request for Codex:"
+_EDITORS = ("# Context from my IDE setup:", "# Files mentioned by the user:")
 
 
 def user_part(item: Mapping[str, Any]) -> str:
@@ -265,7 +265,9 @@ def person_said(text: str) -> str:
     if _injected(text):
         return ""
     if text.startswith("# "):
-        text = text.partition(_REQUEST)[2] or text
+        before, _, text = text.rpartition(_REQUEST)
+        if not before and text.startswith(_EDITORS):
+            return ""
     return text.strip()
 
 

@@ -37,16 +37,14 @@ class Codex:
     ``own_state`` is our state folder, whose sessions are never read.
     """
 
+    provider = PROVIDER
+
     def __init__(self, root: Path, *, own_state: Path, line_limit: int = LINE_LIMIT) -> None:
         self._root = root
         self._folders = (root / "sessions", root / "archived_sessions")
         self._own_folders = (own_state, own_state.resolve())
         self._line_limit = line_limit
         self._unpacking: tuple[Path, CompressedLines] | None = None
-
-    @property
-    def provider(self) -> str:
-        return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
         return self._folders

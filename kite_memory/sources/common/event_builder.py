@@ -15,8 +15,8 @@ from kite_memory.sources.common.tool_text import (
     PATH_LIMIT,
     READING_LIMIT,
     RESULT_LIMIT,
-    kept,
     rendered_arguments,
+    shortened,
     texts_in,
 )
 from kite_memory.sources.common.words import (
@@ -68,7 +68,7 @@ class Toolbox:
 
     def command_of(self, tool: str, given: Mapping[str, Any]) -> str:
         command = given.get("command") if tool in self.shells else None
-        return kept(command.strip(), COMMAND_LIMIT) if isinstance(command, str) else ""
+        return shortened(command.strip(), COMMAND_LIMIT) if isinstance(command, str) else ""
 
     def rendered(self, tool: str, given: Mapping[str, Any]) -> str:
         """Return the arguments of a call as text, without its path and a shell's command, which have their own fields."""
@@ -104,9 +104,12 @@ def keep_latest(found: dict[str, _Kept], name: str, value: _Kept, most: int) -> 
         del found[next(iter(found))]
 
 
-def is_first(found: list[str], name: str, most: int) -> bool:
-    """Return whether a name occurs for the first time, and add it; of more than ``most`` names, no other is new."""
-    if name in found or len(found) >= most:
+_MOST_NAMES = 32
+
+
+def is_first(found: list[str], name: str) -> bool:
+    """Return whether a name occurs for the first time, and add it; after 32 names, no other is new."""
+    if name in found or len(found) >= _MOST_NAMES:
         return False
     found.append(name)
     return True
@@ -234,12 +237,12 @@ class EventBuilder(EventRecorder):
     def _utterance(self, utterance: Utterance, parent: str) -> None:
         match utterance:
             case Said(text=text):
-                self.add(EventType.USER_MESSAGE, "user", kept(text, MESSAGE_LIMIT), parent=parent)
+                self.add(EventType.USER_MESSAGE, "user", shortened(text, MESSAGE_LIMIT), parent=parent)
             case Ran(command=command):
-                command = kept(command, COMMAND_LIMIT)
+                command = shortened(command, COMMAND_LIMIT)
                 self.add(EventType.COMMAND, "user", command, command=command, parent=parent)
             case Approved(plan=plan):
-                self.add(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), tool=PLANNING, parent=parent)
+                self.add(EventType.DECISION, "user", shortened(plan, SUMMARY_LIMIT), tool=PLANNING, parent=parent)
             case Continued(summary=summary):
                 self.resume_point(summary, parent=parent)
             case Interrupted(text=text):
@@ -250,12 +253,12 @@ class EventBuilder(EventRecorder):
                 assert_never(utterance)
 
     def resume_point(self, text: str, *, status: Status = "", parent: str = "") -> None:
-        if summary := kept(text, SUMMARY_LIMIT).strip():
+        if summary := shortened(text, SUMMARY_LIMIT).strip():
             self.add(EventType.RESUME_POINT, "system", summary, status=status, parent=parent)
 
     def answered(self, text: str, *, parent: str = "") -> str:
         """Add the agent's message; return the id of its event, or ``parent`` if it is empty."""
-        answer = kept(text, MESSAGE_LIMIT).strip()
+        answer = shortened(text, MESSAGE_LIMIT).strip()
         return self.add(EventType.ASSISTANT_MESSAGE, "assistant", answer, parent=parent) if answer else parent
 
     def called(self, name: str, tool: str, given: Mapping[str, Any], *, parent: str = "", by_a_person: bool = False) -> OpenCall:
@@ -273,7 +276,7 @@ class EventBuilder(EventRecorder):
             whole="\n".join(texts_in(given)),
         )
         asked = given.get(self._tools.asking.get(tool, ""))
-        detail = kept(asked.strip(), _QUESTION_LIMIT) if isinstance(asked, str) else command or path
+        detail = shortened(asked.strip(), _QUESTION_LIMIT) if isinstance(asked, str) else command or path
         call = OpenCall(event=event, tool=tool, detail=detail)
         if name:
             self.calls.open(name, call)
@@ -302,7 +305,7 @@ class EventBuilder(EventRecorder):
         event = self.add(
             EventType.TOOL_RESULT,
             "tool",
-            kept(text, limit),
+            shortened(text, limit),
             tool=tool,
             path=path,
             status=status,
@@ -346,4 +349,4 @@ def title_of(text: object) -> str:
     """
     if not isinstance(text, str):
         return ""
-    return " ".join(redact(drop_private(kept(beginning(text, 8 * TITLE_LIMIT), 4 * TITLE_LIMIT))).split())[:TITLE_LIMIT]
+    return " ".join(redact(drop_private(shortened(beginning(text, 8 * TITLE_LIMIT), 4 * TITLE_LIMIT))).split())[:TITLE_LIMIT]

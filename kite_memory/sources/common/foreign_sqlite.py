@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.sources.common.jsonl import Damage, FoundObject, Unreadable, objects
+from kite_memory.system.private_files import stamp_of
 
 BUSY = "busy, later"
 UNKNOWN_SCHEMA = "unknown schema"
@@ -60,12 +61,7 @@ def reason_of(error: sqlite3.Error) -> str:
 
 def stamp(path: Path) -> tuple[int, int]:
     """Return size and time of a database including its log, which holds the last writes. May raise `OSError`."""
-    status = path.stat()
-    try:
-        log = _beside(path, "-wal").stat()
-    except OSError:
-        return status.st_size, status.st_mtime_ns
-    return status.st_size + log.st_size, max(status.st_mtime_ns, log.st_mtime_ns)
+    return stamp_of(path, _beside(path, "-wal"))
 
 
 def database_of(path: Path) -> Path:

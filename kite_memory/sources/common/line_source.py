@@ -24,7 +24,7 @@ from kite_memory.sources.common.jsonl import (
     Unreadable,
     objects,
 )
-from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, as_id, digest, kept, moment, safe, short
+from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, as_id, digest, moment, safe, short, shortened
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, is_inside
 from kite_memory.system.private_files import is_file, is_text, names_in
 
@@ -51,7 +51,7 @@ def read_growing(
     cursor: Cursor | None,
     *,
     within: Path,
-    line_limit: int,
+    line_limit: int = LINE_LIMIT,
     read: Callable[[AppendOnlyFile], ReadResult],
     amends: bool = False,
 ) -> ReadResult:
@@ -296,7 +296,7 @@ class Line:
 
     def ran(self, command: object) -> None:
         """Add a command that the person ran without the agent."""
-        if isinstance(command, str) and (bounded := kept(command, COMMAND_LIMIT).strip()):
+        if isinstance(command, str) and (bounded := shortened(command, COMMAND_LIMIT).strip()):
             self.builder.add(EventType.COMMAND, "user", bounded, command=bounded)
 
     def interrupted(self) -> None:

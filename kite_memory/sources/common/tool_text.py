@@ -193,7 +193,7 @@ _VALUES = 20
 _PATH_KEYS = ("file_path", "notebook_path")
 
 
-def kept(text: str, limit: int) -> str:
+def shortened(text: str, limit: int) -> str:
     """Return ``text`` without our own injected blocks, and without its middle if it is longer than ``limit``."""
     text = without_echo(text)
     if len(text) <= limit:
@@ -212,16 +212,16 @@ def path_of(tool_input: Mapping[str, Any]) -> str:
 
 def command_of(tool: str, tool_input: Mapping[str, Any]) -> str:
     command = tool_input.get("command") if tool in SHELLS else None
-    return kept(command.strip(), COMMAND_LIMIT) if isinstance(command, str) else ""
+    return shortened(command.strip(), COMMAND_LIMIT) if isinstance(command, str) else ""
 
 
 def rendered_call(tool: str, tool_input: Mapping[str, Any]) -> str:
     """Return the arguments of a call as text, without its path and a shell's command, which have their own fields."""
     if tool in SHELLS:
         description = tool_input.get("description")
-        return kept(description, _VALUE_LIMIT) if isinstance(description, str) else ""
+        return shortened(description, _VALUE_LIMIT) if isinstance(description, str) else ""
     if tool == PLANNING and isinstance(plan := tool_input.get("plan"), str):
-        return kept(plan, PLAN_LIMIT)
+        return shortened(plan, PLAN_LIMIT)
     return rendered_arguments(tool_input, without=_PATH_KEYS)
 
 
@@ -234,11 +234,11 @@ def rendered_arguments(given: Mapping[str, Any], *, without: Collection[str], to
         if value is None or value is False or value == "" or key in without:
             continue
         if listed := value if key in todos and isinstance(value, str) else todo_lines(value):
-            lines.append(f"{beginning(key, 60)}:\n{kept(listed, TODOS_LIMIT)}")
+            lines.append(f"{beginning(key, 60)}:\n{shortened(listed, TODOS_LIMIT)}")
             limit = _CALL_LIMIT + TODOS_LIMIT
             continue
-        lines.append(f"{beginning(key, 60)}: {kept(value if isinstance(value, str) else compact(value), _VALUE_LIMIT)}")
-    return kept("\n".join(lines), limit)
+        lines.append(f"{beginning(key, 60)}: {shortened(value if isinstance(value, str) else compact(value), _VALUE_LIMIT)}")
+    return shortened("\n".join(lines), limit)
 
 
 def compact(value: object) -> str:

@@ -137,6 +137,28 @@ def without_blocks(text: str, tag: str, *, unclosed_too: bool = False) -> str:
     return "".join(kept)
 
 
+def without_enclosed(text: str, tags: Iterable[str], *, unclosed_too: bool = False) -> str:
+    """Return the user's words without what the client encloses in ``tags``: files, selections, output, reminders.
+
+    A block extends to the *last* closing tag, since the content may hold the tags itself. An unclosed block stays, or with
+    ``unclosed_too`` is removed with the rest of the text.
+    """
+    opening = re.compile(rf"<({'|'.join(map(re.escape, tags))})(?:\s[^<>]{{0,500}})?>")
+    ends: dict[str, int] = {}
+    kept: list[str] = []
+    done = at = 0
+    while found := opening.search(text, at):
+        closing = f"</{found[1]}>"
+        if closing not in ends:
+            ends[closing] = text.rfind(closing)
+        closed = ends[closing] >= found.end()
+        at = ends[closing] + len(closing) if closed else len(text) if unclosed_too else found.end()
+        if closed or unclosed_too:
+            kept.append(text[done : found.start()])
+            done = at
+    return "".join([*kept, text[done:]]) if kept else text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
     """The user's own words; a slash command as they typed it."""
@@ -193,7 +215,6 @@ Utterance = Said | Ran | Printed | Approved | Continued | Interrupted | Notified
 
 _ANYWHERE = (
     "system-reminder",
-    "hook_context",
     "user-prompt-submit-hook",
     "session-start-hook",
     "post-tool-use-hook",
@@ -234,17 +255,18 @@ _CONTINUED = "This session is being continued from a previous conversation"
 _AFTER_SUMMARY = "\n\nIf you need specific details from before compaction"
 
 
-def utterances(text: str) -> tuple[Utterance, ...]:
-    """Parse a message in the user's role into what it really is; return nothing if no user took part in it."""
-    text = without_echo(text)
-    for tag in _ANYWHERE:
-        text = without_blocks(text, tag)
+def utterances(*parts: str) -> tuple[Utterance, ...]:
+    """Parse a message in the user's role into what it really is; return nothing if no user took part in it.
+
+    What the client adds in a part of its own does not affect the user's words in others.
+    """
+    text = "\n\n".join(without_enclosed(without_blocks(without_echo(part), "hook_context"), _ANYWHERE) for part in parts)
     begin = _after_blank(text, 0)
     while leading := _LEADING.match(text, begin):
         if leading[1] == "task-notification":
             return _notified(text[begin:])
         closing = f"</{leading[1]}>"
-        end = text.find(closing, leading.end())
+        end = text.rfind(closing, leading.end())
         if end < 0:
             return ()
         begin = _after_blank(text, end + len(closing))

@@ -25,8 +25,8 @@ from kite_memory.sources.common.event_builder import (
 )
 from kite_memory.sources.common.foreign_sqlite import TooLong, object_in, opened, stamp
 from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
-from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, compact, digest, kept, moment, safe, scalar, short
-from kite_memory.sources.common.words import without_blocks, without_echo
+from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, compact, digest, moment, safe, scalar, short, shortened
+from kite_memory.sources.common.words import without_echo, without_enclosed
 
 _WORKSPACES = 5_000
 _DESCRIPTION = 64 * 1024
@@ -205,7 +205,8 @@ _AROUND = (
     "manually_attached_skills",
     "agent_transcripts",
 )
-"""Blocks that the client puts around a user's words, if it does not mark the words themselves."""
+"""Blocks that the client puts around a user's words."""
+_QUERY = "<user_query>"
 
 _YEAR_2000 = 946_684_800_000
 _EVENTS_OF_A_BUBBLE = 8
@@ -293,14 +294,15 @@ def build_events(
 
 
 def words_of(text: str) -> str:
-    """Return the user's words in a message that the client wrapped."""
-    _, opening, rest = text.partition("<user_query>")
-    if opening:
-        return (rest.partition("</user_query>")[0]).strip()
-    if "<" in text:
-        for tag in _AROUND:
-            text = without_blocks(text, tag)
-    return text.strip()
+    """Return the user's words in a message that the client wrapped.
+
+    They follow what the client attaches, such as a file, which may hold the wrapper itself.
+    """
+    alone = without_enclosed(text, _AROUND)
+    if alone.count(_QUERY) == 0 or alone.count(_QUERY) < text.count(_QUERY):
+        text = alone
+    _, opening, query = text.rpartition(_QUERY)
+    return (query.rpartition("</user_query>")[0] or query if opening else text).strip()
 
 
 def _said_at(content: Mapping[str, Any]) -> datetime | None:
@@ -350,9 +352,9 @@ def decided(
 ) -> None:
     """Add the user's answer to a question, or the plan that they accepted."""
     if call.tool in _ASKING and text:
-        builder.add(EventType.DECISION, "user", kept(text, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+        builder.add(EventType.DECISION, "user", shortened(text, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
     elif call.tool in _PLANNING and accepted and isinstance(plan := given.get("plan"), str):
-        builder.add(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), tool=call.tool, parent=event, call=name)
+        builder.add(EventType.DECISION, "user", shortened(plan, SUMMARY_LIMIT), tool=call.tool, parent=event, call=name)
 
 
 def _arguments(former: Mapping[str, Any]) -> Mapping[str, Any]:

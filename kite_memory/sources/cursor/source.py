@@ -21,7 +21,7 @@ from kite_memory.sources.common.event_builder import SUMMARY_LIMIT, EventBuilder
 from kite_memory.sources.common.foreign_sqlite import UNKNOWN_SCHEMA, ForeignDatabase, TooLong, object_in, opened
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable
 from kite_memory.sources.common.line_source import EVENTS_AT_ONCE, continue_reading, failed_read, result_up_to, starting_point
-from kite_memory.sources.common.tool_text import PATH_LIMIT, blocks_of, digest, kept, moment, safe, short
+from kite_memory.sources.common.tool_text import PATH_LIMIT, blocks_of, digest, moment, safe, short, shortened
 from kite_memory.sources.cursor.bubbles import PROVIDER, TOOLS, decided, outcome_of, path_of, words_of
 from kite_memory.sources.cursor.ide import Ide
 from kite_memory.system.private_files import folders_in
@@ -270,13 +270,12 @@ def _user(builder: EventBuilder, blocks: list[Mapping[str, Any]], position: int,
                 texts.append(text)
             case _:
                 _block(builder, block, position, "", helper=helper)
-    whole = "\n\n".join(texts)
     asked = [text for text in texts if "<user_query>" in text]
-    text = "\n\n".join(words_of(each) for each in asked) if asked else words_of(whole)
+    text = words_of(asked[-1] if asked else "\n\n".join(texts))
     if helper:
         builder.answered(text)
     elif text.startswith(_SUMMARY):
-        builder.add(EventType.RESUME_POINT, "system", kept(text, SUMMARY_LIMIT))
+        builder.add(EventType.RESUME_POINT, "system", shortened(text, SUMMARY_LIMIT))
     else:
         builder.said(text)
 
@@ -388,15 +387,13 @@ class CursorApp:
     most complete one: the editor's database, then the command line's, then an export.
     """
 
+    provider = PROVIDER
+
     def __init__(self, user: Path, cli: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._user = user
         self._cli = cli
         self._ide = Ide(user)
         self._clock = clock
-
-    @property
-    def provider(self) -> str:
-        return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
         return (self._cli / "chats", self._cli / "projects")

@@ -23,7 +23,7 @@ from kite_memory.sources.common.event_builder import (
     keep_latest,
     title_of,
 )
-from kite_memory.sources.common.tool_text import kept, moment, named, safe, scalar, short, whole_path
+from kite_memory.sources.common.tool_text import moment, named, safe, scalar, short, shortened, whole_path
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, without_blocks
 from kite_memory.text import lazy_regex
 
@@ -242,7 +242,6 @@ _SILENT = frozenset({"info", "warning", "error", "about", "help", "stats", "mode
 """Messages that the client only shows on the screen."""
 
 _MOST_REMEMBERED = 128
-_UNKNOWN = 32
 _CALLS = 200
 _WORKSPACE = lazy_regex(
     r"(?:Workspace Directories:\*\*\n\s*- |working in the directory: |Current Working Directory: )([^\n]{1,4096})"
@@ -274,7 +273,7 @@ class GeminiState:
     unknown: list[str] = field(default_factory=list)
 
     def new_to_us(self, what: str) -> bool:
-        return is_first(self.unknown, what, _UNKNOWN)
+        return is_first(self.unknown, what)
 
     def was_returned(self, id: str) -> bool:
         """Return whether an event with this id was returned recently; older ones are forgotten."""
@@ -430,7 +429,7 @@ class GeminiInterpreter:
             state.cwd = found[1].strip()
         if snapshot := snapshot_of(text):
             self._record(name)
-            self._builder.add(EventType.RESUME_POINT, "system", kept(snapshot, SUMMARY_LIMIT), parent=state.message)
+            self._builder.add(EventType.RESUME_POINT, "system", shortened(snapshot, SUMMARY_LIMIT), parent=state.message)
             return
         words = persons_words(message)
         if not words:
@@ -441,7 +440,7 @@ class GeminiInterpreter:
         self._record(name)
         if not state.sub_agent:
             self._builder.said(words)
-        elif answer := kept(words, MESSAGE_LIMIT).strip():
+        elif answer := shortened(words, MESSAGE_LIMIT).strip():
             self._builder.add(EventType.ASSISTANT_MESSAGE, "assistant", answer)
         if len(self._builder.events) > before:
             state.message = name
@@ -496,7 +495,7 @@ class GeminiInterpreter:
         event = self._builder.returned(call, opened, result.text, result.status, done=result.done)
         asks = opened.tool in TOOLS.asking and result.status == "ok" and result.text
         if asks and not self._state.sub_agent:
-            decided = kept(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
+            decided = shortened(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
             self._builder.add(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
 
     def _find_folder(self, args: object) -> None:

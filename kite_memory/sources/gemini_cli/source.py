@@ -13,7 +13,7 @@ from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common import documents
 from kite_memory.sources.common.documents import DOCUMENT_LIMIT, ParsedDocument
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable, open_regular
+from kite_memory.sources.common.jsonl import AppendOnlyFile, FoundObject, Unreadable, open_regular
 from kite_memory.sources.common.line_source import continue_reading, read_growing, result_up_to, starting_point
 from kite_memory.sources.common.words import is_inside
 from kite_memory.sources.gemini_cli.messages import PROVIDER, GeminiInterpreter, GeminiState, folder_of
@@ -32,16 +32,13 @@ class Gemini:
     session and with the same ids. ``own_state`` is our state folder.
     """
 
-    def __init__(self, root: Path, *, own_state: Path, line_limit: int = LINE_LIMIT, document_limit: int = DOCUMENT_LIMIT) -> None:
+    provider = PROVIDER
+
+    def __init__(self, root: Path, *, own_state: Path, document_limit: int = DOCUMENT_LIMIT) -> None:
         self._root = root
         self._tmp = root / "tmp"
         self._own_folders = (own_state, own_state.resolve())
-        self._line_limit = line_limit
         self._document_limit = document_limit
-
-    @property
-    def provider(self) -> str:
-        return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
         return (self._tmp,)
@@ -70,7 +67,6 @@ class Gemini:
             path,
             cursor,
             within=self._tmp,
-            line_limit=self._line_limit,
             read=lambda file: self._read_next(path, file, cursor, budget),
             amends=True,
         )

@@ -18,7 +18,7 @@ from kite_memory.sources.common.event_builder import (
     Toolbox,
     title_of,
 )
-from kite_memory.sources.common.tool_text import PATH_LIMIT, compact, digest, kept, moment, safe, scalar, short
+from kite_memory.sources.common.tool_text import PATH_LIMIT, compact, digest, moment, safe, scalar, short, shortened
 from kite_memory.sources.common.words import without_echo
 
 PROVIDER = "opencode"
@@ -236,7 +236,7 @@ class _MessageReader:
         if self._may_go_on and not ended and self._now - part.changed < _ABANDONED:
             return
         if self._info.get("summary") is True or self._info.get("mode") == "compaction":
-            if summary := kept(text, SUMMARY_LIMIT).strip():
+            if summary := shortened(text, SUMMARY_LIMIT).strip():
                 self._builder.add(EventType.RESUME_POINT, "system", summary)
         else:
             self._answer = self._builder.answered(text)
@@ -273,7 +273,7 @@ class _MessageReader:
             return
         decided = _answers(state) if call.tool == _ASKING else ["The plan was approved."] if call.tool == _PLANNING else []
         for answer in decided:
-            self._builder.add(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+            self._builder.add(EventType.DECISION, "user", shortened(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
 
 
 def _injected(content: Mapping[str, Any]) -> bool:

@@ -36,7 +36,7 @@ from kite_memory.sources.opencode.parts import (
     of_version_2,
     said_at,
 )
-from kite_memory.system.private_files import names_in
+from kite_memory.system.private_files import names_in, stamp_of
 
 _VERSION = 1
 _RECENT = 2_000
@@ -108,7 +108,7 @@ class _Sweep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _MessagePlace:
     """Position of one message.
 
     ``before`` counts the earlier parts of its session; ``parts`` are the rows of its own, each with the time (ms) it was written.
@@ -294,7 +294,7 @@ class _Looking:
         self._problems.extend(builder.problems)
         return (built, builder.events, said) if builder.events or said else None
 
-    def _changed(self, session: str) -> tuple[list[_Place], str]:
+    def _changed(self, session: str) -> tuple[list[_MessagePlace], str]:
         """Return the changed messages in order, and the name of the session's last message."""
         changed, last, before = self._changed_first(session) if self._first else ([], "", 0)
         if not self._second:
@@ -310,10 +310,10 @@ class _Looking:
             last = str(name)
             if row > mark.message_2 or whole(at) > mark.at > 0:
                 place = before + whole(seq) * _ITEMS
-                changed.append(_Place(name=last, row=row, before=place, parts=((row, whole(at)),), kind=str(kind)))
+                changed.append(_MessagePlace(name=last, row=row, before=place, parts=((row, whole(at)),), kind=str(kind)))
         return changed, last
 
-    def _changed_first(self, session: str) -> tuple[list[_Place], str, int]:
+    def _changed_first(self, session: str) -> tuple[list[_MessagePlace], str, int]:
         """Return the changed messages of version 1, the name of the last one, and how many parts the session has."""
         database, mark = self._database, self._sweep.mark
         created, written = (self._known("message", column) for column in ("time_created", "time_updated"))
@@ -332,15 +332,15 @@ class _Looking:
                 parts[name].append((row, whole(at)))
                 if row > mark.part or whole(at) > mark.at > 0:
                     anew.add(name)
-        changed: list[_Place] = []
+        changed: list[_MessagePlace] = []
         before = 0
         for name, row, _ in listed:
             if name in anew and parts[name]:
-                changed.append(_Place(name=str(name), row=row, before=before, parts=parts[name]))
+                changed.append(_MessagePlace(name=str(name), row=row, before=before, parts=parts[name]))
             before += len(parts[name])
         return changed, str(listed[-1][0]) if listed else "", before
 
-    def _message(self, place: _Place) -> Message | None:
+    def _message(self, place: _MessagePlace) -> Message | None:
         row = place.row
         if place.kind:
             return self._message_2(place)
@@ -357,7 +357,7 @@ class _Looking:
                 parts.append(MessagePart(row=part, content=content, changed=at / 1000))
         return Message(name=place.name, info=info, parts=parts, place=place.before)
 
-    def _message_2(self, place: _Place) -> Message | None:
+    def _message_2(self, place: _MessagePlace) -> Message | None:
         data = self._object("session_message", place.row)
         if data is None:
             return None
@@ -394,15 +394,14 @@ def stamp_of_files(session: Path) -> tuple[int, int]:
     clock.
     """
     storage = session.parent.parent.parent
-    status = session.stat()
     folder = _messages_of(session)
     messages = _json_files(folder)
     places = [folder, folder / messages[-1]] if messages else []
     if messages:
         parts = storage / "part" / messages[-1].removesuffix(".json")
         places += [parts, *[parts / name for name in _json_files(parts)[-3:]]]
-    sizes, times = zip((status.st_size, status.st_mtime_ns), *map(_stamp, places), strict=True)
-    return sum(sizes) + len(messages), max(times)
+    size, mtime_ns = stamp_of(session, *places)
+    return size + len(messages), mtime_ns
 
 
 def read_files(session: Path, cursor: Cursor | None, *, root: Path, now: float, provider: str = PROVIDER) -> ReadResult:

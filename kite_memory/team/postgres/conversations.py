@@ -23,7 +23,6 @@ from kite_memory.team.postgres.finding import Indexed, indexed
 from kite_memory.team.postgres.rows import aware, clean, encoded, note_row, record_json, record_of
 from kite_memory.tools.conversation_notes import drafts_of, identity, item_id, journal_of, merged, opposite, without
 from kite_memory.tools.store import OWNER, Grant, Saved, SavedConversation, StoreUnavailable
-from kite_memory.vault.lifecycle import standing_until
 from kite_memory.vault.planning import compose
 
 if TYPE_CHECKING:
@@ -253,7 +252,7 @@ def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: StoredTranscript
     contraries = {item_id(conversation, item): opposite(conversation, item) for item in conversation.record.items()}
     for note, index in prepared.notes:
         if (contrary := contraries.get(note.id)) and (stem := notes.replace_by(cursor, tenant, contrary, note)):
-            note = replace(note, supersedes=(stem,), valid_from=standing_until(note))
+            note = replace(note, supersedes=(stem,), valid_from=note.holds_from)
         notes.put(cursor, tenant, note_row(note, by=conversation.created_by, conversation=conversation.uuid), index)
     saved = Saved(
         uuid=conversation.uuid,

@@ -15,7 +15,6 @@ from kite_memory.team.postgres.finding import Indexed, drop_index, put_index
 from kite_memory.team.postgres.rows import aware, encoded, memory_of, more_of, note_of, version_of
 from kite_memory.tools.argument_parsing import is_pattern, literal_prefix
 from kite_memory.tools.store import MOST_TITLED, Conflict, Grant, JsonValue, Memory, MemoryPlace, MemoryQuery, MemoryVersion
-from kite_memory.vault.lifecycle import standing_until
 
 _HERE: Final = "tenant = %(tenant)s AND key = %(key)s AND scope = %(scope)s AND project = %(project)s AND session = %(session)s"
 _STANDING: Final = "(expires IS NULL OR expires > now())"
@@ -369,7 +368,7 @@ def put(cursor: Cursor, tenant: str, row: Row, index: Indexed) -> Note:
 
 def replace_by(cursor: Cursor, tenant: str, id: str, note: Note) -> str:
     """Mark the note that the new one contradicts as replaced, and return its name; empty if there was none."""
-    until = standing_until(note)
+    until = note.holds_from
     row = cursor.execute(
         "UPDATE kite.note SET status = 'superseded', updated = %(updated)s,"
         " more = (more::jsonb || %(more)s::jsonb)::json"

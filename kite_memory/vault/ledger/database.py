@@ -1,9 +1,7 @@
 """The ledger's database file: its tables, their migrations, and the values that it returns."""
 
 import contextlib
-import os
 import sqlite3
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,12 +13,13 @@ from typing import Any, Literal, NamedTuple
 from kite_memory.errors import KiteError, StateDamaged, VaultReadOnly
 from kite_memory.model.note import Note, Scope
 from kite_memory.system import sqlite
+from kite_memory.system.private_files import PRIVATE, make_folder, make_private_file
 from kite_memory.system.sqlite import Migrations
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.notefile import UnreadableNote
 from kite_memory.vault.wording import digest, stem_key
 
-VERSION = 7
+VERSION = 8
 
 _VERSION_1 = (
     """
@@ -167,6 +166,7 @@ MIGRATIONS: Migrations = {
     5: _VERSION_5,
     6: _VERSION_6,
     7: ("CREATE INDEX files_by_time ON files (mtime_ns, path)", _hide_buried_titles),
+    8: ("UPDATE files SET size = -1, mtime_ns = -1 WHERE body_key <> ''",),  # the key of a body counts signs: it is made again
 }
 
 
@@ -266,13 +266,9 @@ def _as_state_error(error: sqlite3.OperationalError, path: Path) -> KiteError:
 
 def _make_private(path: Path) -> None:
     try:
-        for folder in reversed([folder for folder in path.parents if not folder.exists()]):
-            folder.mkdir(mode=0o700)
-            folder.chmod(0o700)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        if sys.platform != "win32":
-            os.fchmod(handle, 0o600)
-        os.close(handle)
+        make_folder(path.parent)
+        make_private_file(path)
+        path.chmod(PRIVATE)
     except OSError as error:
         raise VaultReadOnly(f"cannot write to {path}: {error.strerror}", hint=f"see who owns it: ls -ld {path.parent}") from error
 

@@ -3,9 +3,9 @@
 import pytest
 
 from kite_memory.model.event import Status
+from kite_memory.timeline.progress import BriefPart, all_changes
 from kite_memory.timeline.resume import Brief, brief
 from kite_memory.timeline.runs import runs
-from kite_memory.timeline.standing import BriefPart, all_changes
 from tests.fakes.work import Work
 
 HOME = "/home/ada/orchard"

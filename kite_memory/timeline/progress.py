@@ -5,7 +5,7 @@ Also the lines of a resume brief that say so, each with the events that it rests
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -13,7 +13,7 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import clip_line, counted, outline
+from kite_memory.text.display import clip_line, counted, first_of, outline
 from kite_memory.text.shell import Write, writes
 from kite_memory.timeline.runs import Commit, Run, bare, is_wider, kinds_in, makes_up, open_failures, passed_of
 
@@ -234,6 +234,12 @@ def _without_clauses(line: BriefLine) -> Iterator[BriefLine]:
 
 def cited(part: BriefPart, text: str, *events: Event) -> BriefLine:
     return BriefLine(part=part, text=text, evidence=tuple(dict.fromkeys(event.reference for event in events)))
+
+
+def cited_in_lengths(part: BriefPart, texts: Iterable[str], *events: Event) -> BriefLine:
+    """Return a line that says the first of the texts, and the others where there is room."""
+    short, *longer = dict.fromkeys(texts)
+    return replace(cited(part, short, *events), longer=tuple(longer))
 
 
 def cited_files(
@@ -546,5 +552,4 @@ def steps_left(events: Sequence[Event], files: Sequence[ChangedFile]) -> Iterato
         if ((names and not names & changed) or at > begun) and not _NO_CHANGE.search(step)
     ]
     if left:
-        more = f" and {len(left) - _CHECKS} more" if len(left) > _CHECKS else ""
-        yield cited(BriefPart.NEXT, f"left of the plan, by the files changed so far: {'; '.join(left[:_CHECKS])}{more}", asked)
+        yield cited(BriefPart.NEXT, f"left of the plan, by the files changed so far: {first_of(left, _CHECKS)}", asked)
