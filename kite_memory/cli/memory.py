@@ -14,7 +14,16 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import daemon_runs, perform
-from kite_memory.cli.console import ask, is_interactive, named_folder, print_data, print_json, print_message, read_all
+from kite_memory.cli.console import (
+    ask,
+    is_interactive,
+    named_folder,
+    print_data,
+    print_found_json,
+    print_json,
+    print_message,
+    read_all,
+)
 from kite_memory.cli.main import add
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
@@ -148,7 +157,7 @@ def search(
         found["hits"] = [hit for hit in found["hits"] if not since or not hit.get("team") or is_since(hit, since)]
         ranked(found["hits"], found["events"])
     if as_json:
-        print_json(found)
+        print_found_json(found, found=bool(found["hits"] or found["events"]))
         return
     from kite_memory.cli.results import print_found, print_search_hint
 

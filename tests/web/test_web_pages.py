@@ -98,7 +98,7 @@ def test_the_graph_can_be_walked(site: Site) -> None:
     assert site.ask("GET", str(links[0]), headers={}).status == 200
 
 
-@pytest.mark.parametrize("page", ["/note?name=nothing", "/session?name=nothing", "/graph?name=nothing", "/nothing"])
+@pytest.mark.parametrize("page", ["/note?name=nothing", "/session?name=nothing", "/session", "/graph?name=nothing", "/nothing"])
 def test_what_is_not_there_is_said_so(site: Site, page: str) -> None:
     answer = site.get(page)
 
