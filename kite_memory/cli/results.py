@@ -1,4 +1,4 @@
-"""What `kmem search`, `kmem status` and `kmem why` print. Loads neither Typer nor anything that a running daemon has loaded already."""
+"""What `kmem search`, `kmem status` and `kmem why` print. Loads neither Typer nor what a running daemon has loaded already."""
 
 import os
 import re
