@@ -110,7 +110,9 @@ _LIKELY_AND_FOUND = 0.91
 """Least sum of that probability and the search's score: a conversation that is merely likely must also be found for its words."""
 _AS_SURE = 0.5
 """A newer conversation that is at least this likely, compared with the best, is about the same matter and goes first."""
-_COVERED = 0.35
+_COVERED, _COVERED_WELL = 0.35, 0.6
+"""Least share of a question's words, by their rarity, in a conversation: with a probability of `_PERHAPS`, and without."""
+_PERHAPS = 0.15
 _RULING_WORDS = 6
 _QUOTED = 300
 
@@ -243,10 +245,15 @@ def answers(about: float, settled: float | None) -> float:
     return 1 / (1 + math.exp(-weighed))
 
 
-def is_an_answer(likely: float, *, settles: bool, score: float, covered: float) -> bool:
-    """Return whether a conversation is cited: it is likely and found by the search, or it repeats much of the question."""
+def is_an_answer(likely: float | None, *, settles: bool, score: float, covered: float) -> bool:
+    """Return whether a conversation is cited: it is likely and found by the search, or it repeats much of the question.
+
+    One that is about something else by its meaning must repeat more. ``likely`` is ``None`` if meaning is not known.
+    """
+    if likely is None:
+        return covered >= _COVERED
     is_likely = likely >= (_SURE_OF_A_CHAT if settles else _SURE_OF_TALK)
-    return covered >= _COVERED or (is_likely and likely + score >= _LIKELY_AND_FOUND)
+    return covered >= (_COVERED if likely >= _PERHAPS else _COVERED_WELL) or (is_likely and likely + score >= _LIKELY_AND_FOUND)
 
 
 def rulings_in(said: Sequence[Event]) -> dict[str, str]:
@@ -467,7 +474,12 @@ class QuestionAnswering(TimelineQueries):
             return []
         likely, settle = self._likelihoods(question, hits)
         best = max(range(len(hits)), key=lambda at: (likely[at], hits[at].covered))
-        if not is_an_answer(likely[best], settles=settle[best], score=hits[best].score, covered=hits[best].covered):
+        if not is_an_answer(
+            None if self._meaning is None else likely[best],
+            settles=settle[best],
+            score=hits[best].score,
+            covered=hits[best].covered,
+        ):
             return []
         chosen = hits[best]
         newer = [

@@ -52,7 +52,7 @@ _HEADINGS = {
     BriefPart.DOING: "What was being done",
     BriefPart.NEXT: "What is next",
     BriefPart.CHANGED: "What changed",
-    BriefPart.FAILED: "What failed, and was not seen to go well since",
+    BriefPart.FAILED: "Still failing, as far as is known",
     BriefPart.VERIFY: "What to verify next",
     BriefPart.STABLE: "Last stable point",
     BriefPart.OPEN: "Open questions",

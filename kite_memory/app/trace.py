@@ -272,7 +272,7 @@ def _why(entry: ChunkEntry, now: datetime) -> str:
         case "nothing" if not entry.extractor:
             return "too little was said for anybody to be asked"
         case "nothing":
-            return refused or f"{entry.extractor} found nothing to keep"
+            return refused or f"{'the rules' if entry.extractor == 'offline' else entry.extractor} found nothing to keep"
         case "written":
             return refused
         case _:

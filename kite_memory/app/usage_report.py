@@ -325,9 +325,11 @@ def _given(given: ShownNote, occasion: Occasion, note: KnownFile | None) -> Json
 
 
 def _named(name: str, note: KnownFile | None) -> Json:
-    gone = "(the team's)" if name.startswith(TEAMS) else "(forgotten since)"
-    title, path = (plain_line(note.title), note.path) if note else (gone, "")
-    return {"id": name, "path": path, "title": title}
+    if note is not None:
+        return {"id": name, "path": note.path, "title": plain_line(note.title)}
+    if EvidenceReference.parse(name) is not None:
+        return {"id": name, "path": name, "title": "an earlier conversation"}
+    return {"id": name, "path": "", "title": "(the team's)" if name.startswith(TEAMS) else "(forgotten since)"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,7 +162,7 @@ def _stored(services: "Services") -> Iterator[str]:
     counts = [count for count in services.timeline.files.counts() if count.sessions]
     for count in counts:
         problems = f", {counted(count.problems, 'problem')}" if count.problems else ""
-        files = f" in {count.files:,} files, for one may go on in several" if count.files > count.sessions else ""
+        files = f" in {count.files:,} files" if count.files != count.sessions else ""
         yield f"{count.provider}: {counted(count.sessions, 'session')}{files}, {counted(count.events, 'event')}{problems}"
     if counts:
         notes = sum(bool(note.kind) and not note.problem for note in services.vault.known.all())

@@ -143,14 +143,14 @@ def backfill(
             raise UsageError(f"unknown source {source!r}", hint=f"known ones are: {', '.join(providers)}")
         if batch and not backfilling.has_batches(here):
             raise UsageError(
-                f"the extractor `{here.extractor.name}` answers no batches",
+                f"batches need a model of Anthropic's, and the notes are written by `{here.extractor.name}`",
                 hint="`kmem config set extractor.name anthropic`, and a key: `kmem keys set anthropic`",
             )
         if dry_run:
             found = backfilling.unread(here, source=source)
             backfilling.announce(here, found, distill=distill, batch=batch)
             if not found:
-                print_message("everything there is has been read" if here.timeline.files.counts() else _nothing(here))
+                print_message("all transcripts have been read" if here.timeline.files.counts() else _nothing(here))
             if distill:
                 backfilling.announce_passed_over(here, here.pipeline.passed_over(since=start, provider=source), batch=batch)
                 backfilling.announce_the_rest(here, found, source=source, since=start)

@@ -42,6 +42,15 @@ def print_json(value: Any) -> None:
     print_written_json(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
+def print_found_json(value: Any, *, found: bool) -> None:
+    """Print JSON as `print_json` does, and exit with 1 if nothing was ``found``, as without JSON."""
+    import typer  # not needed by those that print alone
+
+    print_json(value)
+    if not found:
+        raise typer.Exit(1)
+
+
 def print_json_line(value: Any) -> None:
     """Print JSON as `print_json` does, on one line: for one of a stream of values."""
     import json

@@ -79,7 +79,7 @@ def web(
             with _link_file(settings.state, access.link) as file:
                 print_data(access.link)
                 finish()  # who reads a pipe would see the link only when the command ends
-                print_message("your memory is there; Ctrl-C ends it")
+                print_message("open this link; Ctrl-C ends it")
                 if not no_open and is_interactive() and not webbrowser.open(file.as_uri()):
                     print_message("no browser could be opened: open the link yourself")
                 anyio.run(listen)

@@ -141,7 +141,7 @@ def hook_agents(settings: Config, *, yes: bool) -> bool:
         except KiteError as error:
             print_error(error)
             well = False
-    print_message("an agent that is running already gets them when it is started again")
+    print_message("restart agents that are running")
     return well
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kite_memory.cli.backend import daemon_runs, perform, services
-from kite_memory.cli.console import is_interactive, named_folder, print_data, print_json, print_message, width
+from kite_memory.cli.console import is_interactive, named_folder, print_data, print_found_json, print_json, print_message, width
 from kite_memory.cli.main import add
 from kite_memory.cli.results import print_nothing_read, with_short_home
 from kite_memory.text.display import clip, counted
@@ -402,7 +402,7 @@ def how(
     """
     answer = perform("how", tool=" ".join(tool), project=project, limit=limit)
     if as_json:
-        print_json(answer)
+        print_found_json(answer, found=bool(answer["uses"]))
         return
     for each in answer["uses"]:
         ended = {"ok": "went well", "failed": "FAILED"}.get(each["outcome"], "outcome unknown")
@@ -428,7 +428,7 @@ def fix(
     """
     answer = perform("fix", error=" ".join(error), project=project, limit=limit)
     if as_json:
-        print_json(answer)
+        print_found_json(answer, found=bool(answer["failures"]))
         return
     for each in answer["failures"]:
         print_data(each["failure"])
@@ -454,7 +454,7 @@ def blame(
     """
     answer = perform("blame", path=path, project=project, limit=limit)
     if as_json:
-        print_json(answer)
+        print_found_json(answer, found=bool(answer["changes"]))
         return
     for each in answer["changes"]:
         times = f" {each['times']} times" if each["times"] > 1 else ""
@@ -562,7 +562,7 @@ def ask(
     """
     answer = perform("ask", question=" ".join(question), project=project, since=since, cwd=named_folder(), offline=offline)
     if as_json:
-        print_json(answer)
+        print_found_json(answer, found=bool(answer["answer"]))
         return
     if answer["answer"]:
         print_data(answer["answer"])

@@ -14,7 +14,16 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import daemon_runs, perform
-from kite_memory.cli.console import ask, is_interactive, named_folder, print_data, print_json, print_message, read_all
+from kite_memory.cli.console import (
+    ask,
+    is_interactive,
+    named_folder,
+    print_data,
+    print_found_json,
+    print_json,
+    print_message,
+    read_all,
+)
 from kite_memory.cli.main import add
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
@@ -148,7 +157,7 @@ def search(
         found["hits"] = [hit for hit in found["hits"] if not since or not hit.get("team") or is_since(hit, since)]
         ranked(found["hits"], found["events"])
     if as_json:
-        print_json(found)
+        print_found_json(found, found=bool(found["hits"] or found["events"]))
         return
     from kite_memory.cli.results import print_found, print_search_hint
 
@@ -470,7 +479,7 @@ def _print_what_is_left(evidence: list[dict[str, Any]]) -> None:
     """Print the files that still hold erased text, which only the user may change."""
     if erased := [line for line in evidence if line["blank"]]:
         words = f"the words of {counted(len(erased), 'line')} are erased"
-        print_message(f"{words}; what still holds them is yours to delete: a note in the trash, and")
+        print_message(f"{words}; copies remain for you to delete: a note in the trash, and")
         for file in dict.fromkeys(line["where"].rpartition(":")[0] for line in erased):
             print_message(f"  {file}")
         for kept in sorted(configuration.load().state.glob("timeline.*.sqlite")):
@@ -559,7 +568,9 @@ def _print_prompts(report: dict[str, Any]) -> None:
         said = prompt["prompt"] or ("" if moment else "(nothing that may be kept)")
         print_data(f"{prompt['at'][:16].replace('T', ' ')}  {said}{moment}")
         for shown in prompt["notes"]:
-            print_data(f"                  {shown['score']:.2f}  {shown['title']}  ({shown['path']})")
+            print_data(
+                f"                  {shown['score']:.2f}  {shown['title']}" + (f"  ({shown['path']})" if shown["path"] else "")
+            )
             print_data(f"                        {_outcome(shown)}")
         print_data(f"                  {prompt['reason']}")
     if report["silent"]:

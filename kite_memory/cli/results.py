@@ -110,7 +110,7 @@ def _helping(report: dict[str, Any]) -> Iterator[str]:
         if week["shown"]:
             parts += [f"{week['used']} used", f"{week['ignored']} ignored"]
             parts += [f"{week[kind]} {said}" for kind, said in (("unknown", "not known"), ("open", "open")) if week[kind]]
-        silent = f"; silent on {week['silent']:,} of {counted(week['prompts'], 'prompt')}" if week["prompts"] else ""
+        silent = f"; nothing shown for {week['silent']:,} of {counted(week['prompts'], 'prompt')}" if week["prompts"] else ""
         yield f"{'usage' if not number else '':11}{week['week']}: {', '.join(parts)}{silent}"
 
 

@@ -207,6 +207,8 @@ def _settings() -> configuration.Config:
 def _in_force(settings: configuration.Config, section: str, key: str) -> object:
     if section == "vault":
         return {"path": settings.vault, "git": settings.vault_git, "journal": settings.vault_journal}.get(key, "")
+    if section == "judge":
+        return settings.judge if key == "mode" else ""
     return getattr(getattr(settings, section, None), key, "") if section else getattr(settings, key, "")
 
 

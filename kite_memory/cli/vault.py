@@ -90,7 +90,7 @@ def _print_key(report: dict[str, Any]) -> None:
     if not report["key"]:
         raise UsageError("there is no key yet", hint="`kmem sync FOLDER` makes one")
     print_data(report["key"])
-    print_message("who has it can read and write this memory; on another machine: kmem sync FOLDER --join KEY")
+    print_message("anyone who has this key can read and write this memory; on another machine: kmem sync FOLDER --join KEY")
 
 
 def _print_status(status: dict[str, Any]) -> None:

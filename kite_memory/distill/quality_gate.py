@@ -48,7 +48,7 @@ class Doubt(StrEnum):
     NEVER_NAMED = "it names what was never mentioned"
     NOT_THE_PERSONS_WORD = "a tool said it, not the person"
     PERHAPS_WITHDRAWN = "perhaps withdrawn later in the session"
-    UNPROVEN = "a cause that nothing bore out yet"
+    UNPROVEN = "a cause that nothing has confirmed yet"
 
 
 PROPOSED = "proposed: "

@@ -160,7 +160,7 @@ PATH_PARTS = 2
 """Parts of a path shown where it was named in full before."""
 
 
-ANSWERED = "the agent had answered, and the person is next"
+ANSWERED = "the agent answered; it is your turn"
 """Goes after all that is urgent."""
 _MATTERS = (
     BriefPart.DOING,

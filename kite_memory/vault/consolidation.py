@@ -220,7 +220,7 @@ def step_key(step: Step) -> tuple[str, str, str]:
         case Fold(note=note, archive=archive):
             return "fold", note.path, f"into {archive.path}"
         case Archive(notes=notes, archive=archive):
-            return "archive", archive.path, f"{len(notes)} that have had their time: {', '.join(_stem(note) for note in notes)}"
+            return "archive", archive.path, f"{len(notes)} no longer shown or used: {', '.join(_stem(note) for note in notes)}"
         case Lapse(note=note, crowded=crowded):
             what = "archived" if note.status is NoteStatus.PROPOSED else "stays beside the other"
             waited = f"more than {MOST_WAITING} wait in review" if crowded else f"waited {_WAITING.days} days in review"

@@ -77,7 +77,7 @@ def page(graph: Graph, now: datetime, *, says: Callable[[str], str] = lambda sai
     concepts = [note for note in concepts if not is_place_in_code(note.title)]
     concepts.sort(key=lambda note: (-speaking[note.path], note.path))
     parts = {
-        "What it turns about": [f"- {', '.join(f'{rendered.link(note)} ({speaking[note.path]})' for note in concepts[:_CONCEPTS])}"]
+        "Main subjects": [f"- {', '.join(f'{rendered.link(note)} ({speaking[note.path]})' for note in concepts[:_CONCEPTS])}"]
         if concepts
         else [],
         "Preferences": [asked(note) for note in best(NoteKind.PREFERENCE, _PREFERENCES)],

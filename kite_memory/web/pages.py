@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kite_memory.errors import NoteNotFound, UsageError
+from kite_memory.errors import NoteNotFound, NotFound, UsageError
 from kite_memory.web import drawing
 from kite_memory.web.rendering import DONE, Ask, Json, Renderer, day, parsed
 
@@ -272,7 +272,9 @@ class Pages:
         query = request.query_params
         after = _number(query.get("after", ""), -1)
         only = query.get("only", "") if query.get("only", "") in ("prompts", "failures", "decisions") else ""
-        answer = self._ask("timeline", session=query.get("name", ""), after=after, most=_EVENTS, edges=False)
+        if not (name := query.get("name", "")):
+            raise NotFound("no session is named", hint="the timeline lists the known sessions")
+        answer = self._ask("timeline", session=name, after=after, most=_EVENTS, edges=False)
         failures = [each for each in answer["events"] if _failed(each)]
         fixes = {each["id"]: self._ask("became", citation=each["reference"])["became"] for each in failures[:_FIXES_ASKED]}
         return self._page(

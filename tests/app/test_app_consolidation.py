@@ -378,7 +378,7 @@ def test_what_was_archived_and_is_wanted_back_is_not_archived_again(home: Home) 
     said_again = home.consolidating.consolidate(dry_run=True)["steps"]
 
     assert (taken_back, by_hand) == ([], [])
-    assert [step["why"] for step in said_again] == ["1 that have had their time: the-barrel-is-broken"]
+    assert [step["why"] for step in said_again] == ["1 no longer shown or used: the-barrel-is-broken"]
 
 
 def test_each_of_the_last_consolidations_can_be_taken_back(home: Home) -> None:

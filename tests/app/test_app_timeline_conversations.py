@@ -299,10 +299,18 @@ def test_a_conversation_that_settles_nothing_never_goes_before_a_ruling(asking: 
 
 @pytest.mark.parametrize(
     ("likely", "score", "covered", "answers_it"),
-    [(0.6, 0.4, 0.0, True), (0.6, 0.2, 0.0, False), (0.45, 0.9, 0.0, False), (0.1, 0.1, 0.5, True)],
+    [
+        (0.6, 0.4, 0.0, True),
+        (0.6, 0.2, 0.0, False),
+        (0.45, 0.9, 0.0, False),
+        (0.2, 0.1, 0.5, True),
+        (0.01, 0.1, 0.5, False),  # "what is the capital of France?"
+        (0.01, 0.1, 0.7, True),
+        (None, 0.1, 0.5, True),
+    ],
 )
 def test_a_conversation_answers_if_it_is_likely_and_found_or_repeats_the_question(
-    likely: float, score: float, covered: float, answers_it: bool
+    likely: float | None, score: float, covered: float, answers_it: bool
 ) -> None:
     assert is_an_answer(likely, settles=True, score=score, covered=covered) is answers_it
 

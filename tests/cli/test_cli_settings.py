@@ -111,3 +111,10 @@ def test_what_else_is_wrong_is_still_refused_and_left_alone(machine: Machine, be
     assert done.code == 2
     assert said in done.err
     assert machine.config.read_bytes() == before
+
+
+def test_the_mode_of_the_judge_is_set_as_said(machine: Machine) -> None:
+    done = set_to(machine, "judge.mode", "off")
+
+    assert done.code == 0
+    assert "the environment" not in done.err

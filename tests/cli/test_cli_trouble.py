@@ -320,3 +320,10 @@ def test_a_part_of_a_title_forgets_nothing_unasked(machine: Machine, called: str
     assert done.code == code
     assert (kmem(machine, "show", "Pears ripen late").code == 0) is (code != 0)
     assert code == 0 or "Pears ripen late  (projects/" in done.err
+
+
+@pytest.mark.parametrize(
+    "words", [["search", "geese"], ["how", "geese"], ["fix", "geese"], ["blame", "geese.py"], ["ask", "where do the geese swim?"]]
+)
+def test_nothing_found_ends_alike_with_json_and_without(machine: Machine, words: list[str]) -> None:
+    assert [kmem(machine, *words).code, kmem(machine, *words, "--json").code] == [1, 1]

@@ -124,7 +124,7 @@ def test_status_shows_the_week(orchard: Orchard) -> None:
     (line,) = orchard.status()
 
     assert re.fullmatch(
-        r"usage      \d{4}-W\d\d: 3 notes shown, 2 used, 1 ignored; silent on 1 of 3 prompts",
+        r"usage      \d{4}-W\d\d: 3 notes shown, 2 used, 1 ignored; nothing shown for 1 of 3 prompts",
         line,
     )
 
@@ -203,6 +203,15 @@ def test_a_note_that_was_forgotten_is_reported_and_not_to_be_muted(orchard: Orch
 
     assert [note["title"] for note in orchard.helping()["most_ignored"]] == ["(forgotten since)"]
     assert "mute" not in hint
+
+
+def test_an_earlier_conversation_is_named_by_its_citation_and_not_as_forgotten(orchard: Orchard) -> None:
+    orchard.paths["talk"] = {"id": "claude-code:earlier#0a0b0c0d"}
+    orchard.was_shown("talk")
+
+    ran = kmem(orchard.machine, "why", "--last", "1")
+
+    assert "0.62  an earlier conversation  (claude-code:earlier#0a0b0c0d)" in ran.out
 
 
 def test_status_stands_where_the_record_cannot_be_read(orchard: Orchard) -> None:

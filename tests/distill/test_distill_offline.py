@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.offline.claims import best_of, established
+from kite_memory.distill.offline.claims import best_of
 from kite_memory.distill.offline.people import people_in, stated_decisions, wishes
 from kite_memory.distill.offline.wording import asserting_title, entities_of, is_whole, rejected_in, sentences_of, title_of, turns
-from kite_memory.distill.prose import options_in, picked, sentences, stems
+from kite_memory.distill.prose import established, options_in, picked, sentences, stems
 from kite_memory.extensions.contract.extractor_contract import DECIDED, chunk, event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Create, Decision, Fact, Insight, OpenQuestion, Preference, RecordItem, Rejected
@@ -534,7 +534,9 @@ def test_where_the_work_stands_is_left_out_of_a_note() -> None:
     found = only(event(1, "why do feeds lose a row?"), agent(2, f"{status}{REASON}"))
 
     assert found.body == f"The person: “why do feeds lose a row?” {REASON}"
-    assert found.title == "`ParseFeed` drops the last row because the reader expects a newline at the end of the file"
+    assert (
+        found.title == "`FeedWriter` never writes one when the batch is empty, so every feed without rows loses its header as well"
+    )
 
 
 def test_a_report_of_where_workers_stand_is_no_note() -> None:
@@ -671,7 +673,7 @@ def test_a_title_is_whole_if_its_main_clause_has_a_verb(text: str, *, whole: boo
 
 def test_a_title_that_names_nothing_gets_the_name_that_its_note_repeats() -> None:
     (found,) = distilled(
-        event(1, "why is the second run slow?"),
+        event(1, "The second run must never be slower than the first run."),
         agent(
             2,
             "Each run writes its own copy because the key comes from the path before that is resolved. Look at how `FeedCache` is"

@@ -112,7 +112,7 @@ class TestNext:
         assert lines_of(work, BriefPart.NEXT) == [
             'the agent was at: "It builds. Now let me prune the quince, and add a stake."; since then looked with `ls`'
         ]
-        assert lines_of(asking, BriefPart.NEXT) == ["the agent had answered, and the person is next"]
+        assert lines_of(asking, BriefPart.NEXT) == ["the agent answered; it is your turn"]
 
     def test_a_message_in_the_middle_of_a_turn_says_what_the_agent_was_at(self) -> None:
         assert lines_of(Work().asked("Graft").said("The stock is too thin.").ran("ls"), BriefPart.NEXT) == [
@@ -125,7 +125,7 @@ class TestNext:
     def test_a_list_of_which_all_is_done_is_not_next(self) -> None:
         work = Work().called("TodoWrite", "todos:\n[x] Dig").said("Done.")
 
-        assert lines_of(work, BriefPart.NEXT) == ["the agent had answered, and the person is next"]
+        assert lines_of(work, BriefPart.NEXT) == ["the agent answered; it is your turn"]
 
     def test_what_the_agent_announced_with_what_it_did_since(self) -> None:
         work = Work().asked("Graft").said("The stock is cut.\nNow graft the pear:").ran("make graft")
@@ -137,7 +137,7 @@ class TestNext:
     def test_what_was_announced_before_a_commit_is_done(self) -> None:
         work = Work().asked("Graft").said("Now commit:").committed("abc1234", "Graft").said("Grafted.")
 
-        assert lines_of(work, BriefPart.NEXT) == ["the agent had answered, and the person is next"]
+        assert lines_of(work, BriefPart.NEXT) == ["the agent answered; it is your turn"]
 
     def test_a_call_without_a_result_was_begun(self) -> None:
         assert lines_of(Work().asked("Graft").called("WebSearch", "which stock"), BriefPart.NEXT) == [

@@ -1,9 +1,12 @@
-"""What an agent established: claims in its messages, and commands that worked after another form of them had failed."""
+"""What an agent claims in its messages, and what readers would make of it."""
 
 import math
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 from kite_memory.distill.offline.wording import (
     ANNOUNCING,
@@ -12,7 +15,6 @@ from kite_memory.distill.offline.wording import (
     CHECKS,
     CHOSE,
     CODE,
-    DEICTIC,
     GUESS,
     HEADLESS,
     LEANING,
@@ -36,87 +38,8 @@ from kite_memory.distill.offline.wording import (
     sentences_of,
 )
 from kite_memory.distill.parse_answer import TITLE_CHARS
-from kite_memory.distill.prose import CLAIM, MENDED, RETRACTION, key_lines, one_line, stems
-from kite_memory.model.event import Event, EventType
-
-_WITHIN = 14
-"""Most events between a failure and the form that works; a later success has another reason."""
-
-_MISCALLED = re.compile(
-    r"command not found|unknown (?:flag|option|command|argument|shorthand)|unrecognized (?:option|argument)|no such (?:file"
-    r"|option|command|subcommand)|not a (?:git repository|directory|valid)|is not (?:installed|recognized|a valid)"
-    r"|cannot find (?:module|package)|no module named|module not found|cannot import name|missing (?:required|script)"
-    r"|no tests? (?:found|ran|to run)|permission denied|connection refused|usage:|illegal option|environment variable"
-    r"|is not set|not set\b|requires? (?:a|an|the|--)|must be (?:run|set|called)|unsupported|authentication|not logged in"
-    r"|could not find",
-    re.IGNORECASE,
-)
-_RUN_UP = re.compile(
-    r"^(?:\s*(?:cd\s+[^;&|]{1,200}(?:&&|;)|export\s+\S{1,200}\s*(?:&&|;)|[A-Z_][A-Z0-9_]*=\S{0,200}|sudo|time"
-    r"|timeout\s+\d+\w?))+\s*"
-)
-_OUTPUT_ONLY = re.compile(r"\s*(?:2>&1|\|\s*(?:head|tail|grep|less|cat|wc|tee)\b[^|;&]*|>\s*/dev/null)\s*")
-_PLAIN = re.compile(r"(?:ls|cat|echo|grep|rg|find|head|tail|sed|awk|rm|cp|mv|mkdir|cd|pwd|which|test|wc)$")
-"""Programs whose failures do not depend on how they are called."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Established:
-    failed: Event
-    works: Event
-    wrong: str
-    right: str
-    complaint: str
-
-
-def established(events: Sequence[Event]) -> Iterator[Established]:
-    """Yield each failure with the first successful command after it that calls the same program differently."""
-    results = [
-        (at, event)
-        for at, event in enumerate(events)
-        if event.command and event.status in ("ok", "failed") and event.role == "tool"
-    ]
-    known: set[str] = set()
-    for place, (at, failed) in enumerate(results):
-        if failed.status != "failed" or not _MISCALLED.search(failed.text[:4_000]):
-            continue
-        wrong = _core(failed.command)
-        for later, works in results[place + 1 : place + 8]:
-            if later - at > _WITHIN:
-                break
-            right = _core(works.command)
-            if works.status == "ok" and _is_new(right, wrong, known) and _is_another_form(wrong, right, failed.text[:4_000]):
-                known.add(right)
-                yield Established(
-                    failed=failed, works=works, wrong=wrong, right=right, complaint=key_lines(failed.text, 160, lines=2)
-                )
-                break
-
-
-def _is_new(right: str, wrong: str, known: Container[str]) -> bool:
-    return right not in known and _RUN_UP.sub("", right) != _RUN_UP.sub("", wrong)
-
-
-def _core(command: str) -> str:
-    """Return the command on one line, without parts that only trim its output."""
-    return one_line(_OUTPUT_ONLY.sub(" ", command[:600]))
-
-
-def _is_another_form(wrong: str, right: str, complaint: str) -> bool:
-    """Return whether both commands have the same program and subcommand, or the second corrects a program that was not found."""
-    one, other = _tokens(wrong), _tokens(right)
-    if not one or not other or len(wrong) > 240 or len(right) > 160 or _PLAIN.match(one[0]) or _PLAIN.match(other[0]):
-        return False
-    if f"{one[0]}: command not found" in complaint or f"command not found: {one[0]}" in complaint:
-        return one[0] in other or (len(one) > 1 and set(one[1:]) <= set(other))
-    return len(one) > 1 and any(other[at : at + 2] == one[:2] for at in range(len(other)))
-
-
-def _tokens(command: str) -> list[str]:
-    """Return program, subcommands and arguments by their last path parts, without options."""
-    words = _RUN_UP.sub("", command).split()
-    return [word.rstrip("/").rpartition("/")[2] for word in words if not word.startswith("-")]
-
+from kite_memory.distill.prose import CLAIM, MENDED, RETRACTION, stems
+from kite_memory.model.event import EventType
 
 _HEART = 800
 """Characters kept from a message's beginning: agents state the result first."""
@@ -181,42 +104,137 @@ CHANGE_COSTS = 1.5
 def best_of(sentences: Iterable[Sentence]) -> Sentence | None:
     """Return the sentence best suited as a title, if there is one."""
     able = [each for each in sentences if _may_lead(each)]
-    return max(able, key=lambda each: assertion(each.text, each.words) - _out_of_place(each.text), default=None)
+    return max(able, key=lambda each: assertion(each.text, each.words), default=None)
 
 
-def _out_of_place(text: str) -> float:
-    """Return how unsuitable a sentence is as a title, by its wording, its reference and its length."""
-    named = CODE.search(text) is not None or names_something(text)
-    title = asserting_title(text)
-    score = (
-        0.6 * bool(DEICTIC.search(title))
-        + 0.6 * bool(_OF_A_LIST.search(title))
-        + 0.4 * (len(text) > TITLE_CHARS)
-        + 0.6 * bool(SUBORDINATE.match(text))
-    )
-    score += 0.9 * (len(title.split()) < _TITLE_WORDS[0]) + 1.5 * (not is_whole(title)) + 0.6 * bool(_MOMENT.search(title))
-    score += (
-        0.6 * bool(_LABEL.match(title))
-        + 0.9 * bool(_STATE.search(title))
-        + 0.5 * bool(_ORDER.match(title) or VERB_OF_ORDER.match(title))
-    )
-    score += (
-        0.4 * bool(_WILL.search(title))
-        + 0.7 * bool(SELF.search(title))
-        + 0.5 * (not named)
-        + 0.6 * bool(_THE_ONE.match(text) and not CODE.search(text[:60]))
-    )
-    return (
-        score
-        + 0.4 * bool(_QUOTED_FIRST.match(text))
-        + 1.5 * bool(HEADLESS.match(text) or _NO_SUBJECT.match(text) or _REPORTS.match(text))
-    )
+def title_among(sentences: Iterable[Sentence], otherwise: Sentence) -> str:
+    """Return the text of the sentence that is understood best without the others."""
+    able = [each for each in sentences if _may_name(each)]
+    return max((otherwise, *able), key=_as_title).text
+
+
+def _as_title(sentence: Sentence) -> float:
+    asserts = _ASSERTING * assertion(sentence.text, sentence.words)
+    return stands_alone(asserting_title(sentence.text)) + _LEADS * _may_lead(sentence) + asserts
+
+
+_ASSERTING = 0.25
+_LEADS = 0.4
+"""What a sentence that claims something has before others, in logarithms of odds."""
+
+
+def _may_name(sentence: Sentence) -> bool:
+    text = sentence.text
+    if sentence.words < _FEWEST_OF_A_NAME or is_talk(text, sentence.words) or is_status(text) or SLIP.search(text):
+        return False
+    openings = (PROPOSAL, _NO_OPENING, _POINTS, _WHAT_IS_LEFT, CHANGE, VERB_OF_ORDER)
+    return not (any(cue.match(text) for cue in openings) or _DID.search(text) or _WAS_CHANGED.search(text))
+
+
+_FEWEST_OF_A_NAME = 5
+_POINTS = re.compile(r"(?:look|see|check|try|note)\b", re.IGNORECASE)
+
+
+def worth_to_readers(claim: Claim, title: str, request: str, *, required: bool = False) -> float:
+    """Return the worth of a claim's note with this title, answering ``request``, less what readers would miss in it.
+
+    A title that leans on the session costs by its odds; what they would probably throw away is worth nothing,
+    unless it names a cause or a person ``required`` it.
+    """
+    alone = stands_alone(title)
+    said = [each.text for each in claim.sentences]
+    spared = required or any(names_a_cause(each) for each in said)
+    if not spared and _verdicts()["junk"].odds(features_of_note(alone, said, request)) > _PROBABLY:
+        return -math.inf
+    cost = _LEANS * max(0.0, _CLEAR - alone)
+    return claim.worth - (min(_MOST_OF_A_CAUSE, cost) if spared else cost)
+
+
+_LEANS, _CLEAR = 0.5, 0.5
+_MOST_OF_A_CAUSE = 0.35
+_PROBABLY = -1.6
+"""Logarithms of odds. Few notes are thrown away, so that of those above even one in six two fifths were."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Verdict:
+    """A logistic regression: the logarithm of the odds of one verdict of readers, fitted to what they said of titles and notes."""
+
+    bias: float
+    signs: Mapping[str, tuple[re.Pattern[str], bool, float]]
+    measures: Mapping[str, float]
+
+    def odds(self, found: Mapping[str, float]) -> float:
+        weights = {**self.measures, **{name: weight for name, (_, _, weight) in self.signs.items()}}
+        return self.bias + sum(weights[name] * value for name, value in found.items())
+
+    def shown(self, texts: Sequence[str]) -> dict[str, float]:
+        """Return in which part of the texts each sign is."""
+        return {
+            name: sum((sign.match if first else sign.search)(text) is not None for text in texts) / max(1, len(texts))
+            for name, (sign, first, _) in self.signs.items()
+        }
+
+
+@cache
+def _verdicts() -> Mapping[str, _Verdict]:
+    data = tomllib.loads(files(__package__).joinpath("readers.toml").read_text(encoding="utf-8"))
+    cues = {"code": CODE, "guess": GUESS, "headless": HEADLESS, "leaning": LEANING, "limit": LIMIT, "self": SELF, "traced": TRACED}
+    return {
+        verdict: _Verdict(
+            bias=said["bias"],
+            measures=said["measures"],
+            signs={
+                name: (cues[name] if name in cues else re.compile(sign["is"]), sign.get("first", False), sign["weight"])
+                for name, sign in said["signs"].items()
+            },
+        )
+        for verdict, said in data.items()
+    }
+
+
+def stands_alone(title: str) -> float:
+    """Return the logarithm of the odds that a reader understands a title without what stands before it."""
+    return _verdicts()["alone"].odds(features_of_title(title))
+
+
+def features_of_title(title: str) -> dict[str, float]:
+    name, subject = _A_NAME.search(title), _SUBJECT.match(title)
+    return _verdicts()["alone"].shown([title]) | {
+        "characters": len(title) / TITLE_CHARS,
+        "codes": _count(CODE, title) / 4,
+        "names": _count(_A_NAME, title) / 4,
+        "name in subject": float(name is not None and subject is not None and name.start() <= subject.end("subject")),
+        "commas": min(3, title.count(",")) / 3,
+        "whole": float(is_whole(title)),
+    }
+
+
+def features_of_note(alone: float, texts: Sequence[str], request: str) -> dict[str, float]:
+    text = " ".join(texts)
+    words = len(text.split())
+    return _verdicts()["junk"].shown(texts) | {
+        "words": math.log(1 + words),
+        "codes": min(1.0, 8 * len(CODE.findall(text)) / max(1, words)),
+        "causes": min(3, _count(CAUSE, text)) / 3,
+        "title": max(-1.0, min(1.0, alone / 3)),
+        "request": float(bool(request)),
+        "question": float("?" in request),
+    }
+
+
+_A_NAME = re.compile(
+    r"`[^`]+`|\b\w+[._/]\w[\w./-]*|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b[A-Z]{2,}\w*\b|(?<=[a-z,] )[A-Z][a-zA-Z]{2,}"
+)
+_SUBJECT = re.compile(
+    r"(?P<subject>.*?)\b(?:is|are|was|were|has|have|had|can|cannot|must|should|will|would|does|do|did|may|\w+s|\w+ed)\b"
+)
+_YOU = re.compile(r"\byou(?:r|'\w+)?\b", re.IGNORECASE)
+_WILL = re.compile(r"\b(?:will|would|could|should)\b|\b\w+'(?:ll|d)\b", re.IGNORECASE)
 
 
 _ORDER = re.compile(r"(?:please|then|also|do not|don'?t|avoid)\s", re.IGNORECASE)
 _NO_OPENING = re.compile(r"[(*→]|#\d|\d+\s*[(:.)]|only\s[~\d]", re.IGNORECASE)
-_OF_A_LIST = re.compile(r"(?<![\w&/])#\d(?!\d)")
-"""The number of an item of a list above."""
 
 
 _WAS_CHANGED = re.compile(
@@ -236,19 +254,6 @@ def names_something(text: str) -> bool:
 
 
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-zA-Z]{2,}")
-_THE_ONE = re.compile(r"(?:the|their|his|her|both|each|two|three|a|an|new|every)\s", re.IGNORECASE)
-_NO_SUBJECT = re.compile(
-    r"[A-Z][a-z]+(?:izes|ifies) |(?i:question is )"
-    r"|(?:\w+ly )?[A-Za-z][a-z]{2,}s (?:(?:the|an?|any|all|both|every|its|their|only|no)\b|[`“])"
-)
-_REPORTS = re.compile(r"(?:confirmed|verified|failed|works|build|before|after|cost|new|caveat)\b(?=[ ,:])", re.IGNORECASE)
-_MOMENT = re.compile(
-    r"\b(?:yet|still|currently|remain(?:s|ing)?|pending|unresolved|blockers?|now|at t=|so far|at this point|your|you'd)\b|#\d"
-    r"|^(?:current )?status\b",
-    re.IGNORECASE,
-)
-_LABEL = re.compile(r"(?!`)[^`:(]{2,30}(?::| —| –)\s")
-_QUOTED_FIRST = re.compile(r"[\"“]")
 
 
 def _may_lead(sentence: Sentence) -> bool:
@@ -446,14 +451,12 @@ _PLANNED = 0.8
 """Cost of a claim about what will or should be."""
 _NEWS_COSTS, _NEWS = 1.0, re.compile(r"\bnow\b", re.IGNORECASE)
 """Cost of a claim about what was different until then: it is what a commit says."""
-_AT_WORK_COSTS = 0.5
+_AT_WORK_COSTS = 0.9
 _AT_WORK = re.compile(
     r"\bI'?(?:m| am) (?:\w+ly |now |also )?(?!assum|think|see|us|miss|read|suggest|propos|recommend)\w+ing\b", re.IGNORECASE
 )
 """In a message that goes on with the work: what it claims without a cause is where that stands."""
-_WILL = re.compile(r"\b(?:will|would|could|should)\b|\b\w+'(?:ll|d)\b", re.IGNORECASE)
 _BEGINS_WORK = re.compile(r"(?:next,? |now,? |first,? )?(?:i'm (?:going to|\w+ing)|i'll|i will|let me)\b", re.IGNORECASE)
-_YOU = re.compile(r"\byou(?:r|'\w+)?\b", re.IGNORECASE)
 
 
 def names_a_cause(text: str) -> bool:

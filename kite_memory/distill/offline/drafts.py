@@ -12,7 +12,6 @@ from typing import Literal, assert_never
 
 from kite_memory.distill.offline.claims import (
     Claim,
-    Established,
     asked_in,
     assertion,
     best_of,
@@ -26,7 +25,10 @@ from kite_memory.distill.offline.claims import (
     sentences_of_turn,
     settled_cause,
     settled_choice,
+    stands_alone,
+    title_among,
     withdrawn,
+    worth_to_readers,
 )
 from kite_memory.distill.offline.people import (
     EVERYWHERE,
@@ -64,7 +66,7 @@ from kite_memory.distill.offline.wording import (
     without_opening,
 )
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
-from kite_memory.distill.prose import key_lines, one_line, options_in, picked, stems
+from kite_memory.distill.prose import Established, key_lines, one_line, options_in, picked, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Rejected
 from kite_memory.text.display import clip
@@ -218,7 +220,7 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
     evidence = [claim.best.event.id]
     causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
     kind: Literal["decision", "insight", "fact"] = "decision" if choices > causes else "insight" if causes else "fact"
-    title = _with_subject(((best_of(claim.sentences[:3]) if conceded else None) or claim.best).text, text)
+    title = _with_subject(title_among(claim.sentences[:3] if conceded else claim.sentences, claim.best), text)
     if conceded and turn.asked:
         text, kind = f"{_quotation(conceded)} {text}", "decision"
     if turn.asked and (conceded or len(stems(asked_in(turn)) & stems(text)) >= _ANSWERS):
@@ -233,7 +235,7 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
         evidence=tuple(evidence),
         importance=2,
         origin="assistant",
-        worth=claim.worth + (_CONCEDED if conceded else 0),
+        worth=worth_to_readers(claim, title, conceded) + (_CONCEDED if conceded else 0),
         rejected=tuple(rejected_in(each.text for each in claim.sentences))[:3] if kind == "decision" else (),
         symptom=_symptom(turn, f"{title} {text}") if kind == "insight" else "",
     )
@@ -255,7 +257,7 @@ def _came_of(turn: Turn, outcome: Claim, conceded: str, discarded: Sequence[Sent
     causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
     found = causes > 0 or any(names_a_cause(each.text) for each in outcome.sentences)
     kind: Literal["decision", "insight", "fact"] = "decision" if conceded or choices > causes else "insight" if found else "fact"
-    title = _with_subject(without_opening(outcome.best.text), text)
+    title = _with_subject(without_opening(title_among(outcome.sentences, outcome.best)), text)
     body = f"{_quotation(quoted, _REQUEST)} {text}" if quoted else text
     if kind == "insight" and discarded:
         body = f"{body}{_ruled_out(discarded)}"
@@ -267,7 +269,7 @@ def _came_of(turn: Turn, outcome: Claim, conceded: str, discarded: Sequence[Sent
         evidence=(*((turn.asked.id,) if turn.asked and quoted else ()), outcome.sentences[0].event.id),
         importance=2,
         origin="assistant",
-        worth=outcome.worth,
+        worth=worth_to_readers(outcome, title, quoted, required=_requirement(turn) is not None),
         rejected=tuple(rejected_in(each.text for each in outcome.sentences))[:3] if kind == "decision" else (),
         symptom=_symptom(turn, f"{title} {text}") if kind == "insight" else "",
     )
@@ -295,17 +297,18 @@ _ANSWERS = 2
 
 def _settled(turn: Turn, claim: Claim, kind: Literal["insight", "decision"]) -> OfflineDraft:
     text = joined(each.text for each in claim.sentences)
+    title = asserting_title(title_among(claim.sentences, claim.best))
     if claim.discarded:
         text = f"{text}{_ruled_out(claim.discarded)}"
     return OfflineDraft(
         rule="cause",
         kind=kind,
-        title=asserting_title(claim.best.text),
+        title=title,
         body=text,
         evidence=tuple(dict.fromkeys(each.event.id for each in claim.sentences)),
         importance=2,
         origin="assistant",
-        worth=claim.worth,
+        worth=worth_to_readers(claim, title, "", required=True),
         rejected=tuple(rejected_in(each.text for each in claim.sentences))[:2] if kind == "decision" else (),
         symptom=_symptom(turn, text) if kind == "insight" else "",
     )
@@ -486,7 +489,7 @@ def _plan(event: Event) -> OfflineDraft | None:
         best = best_of(heart)
         title = asserting_title(best.text if best else heart[0].text)
     else:
-        title = title_with_reason(name, heart[0].text)
+        title = max((title_with_reason(name, each.text) for each in why[:3]), key=stands_alone)
     return OfflineDraft(
         rule="plan",
         kind="decision",
