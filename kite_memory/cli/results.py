@@ -290,7 +290,7 @@ def print_prompts(report: dict[str, Any]) -> None:
             else "no prompt has been answered yet; `kmem hooks status` shows which agents ask"
         )
     for prompt in report["prompts"]:
-        moment = f" ({_MOMENTS[prompt['moment']]})" if prompt["moment"] in _MOMENTS else ""
+        moment = f" ({_OCCASIONS[prompt['moment']]})" if prompt["moment"] in _OCCASIONS else ""
         said = prompt["prompt"] or ("" if moment else "(nothing that may be kept)")
         print_data(f"{prompt['at'][:16].replace('T', ' ')}  {said}{moment}")
         for shown in prompt["notes"]:
@@ -305,7 +305,7 @@ def print_prompts(report: dict[str, Any]) -> None:
         print_message("`kmem mute NOTE` keeps a note from being shown again; searching still finds it")
 
 
-_MOMENTS = {"start": "as the session started", "action": "with a tool call", "late": "later in the turn", "team": "from the team"}
+_OCCASIONS = {"start": "as the session started", "action": "with a tool call", "late": "later in the turn", "team": "from the team"}
 _OUTCOMES = {"unknown": "used or not is unknown", "open": "the turn is not over yet"}
 
 
