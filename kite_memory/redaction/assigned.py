@@ -235,6 +235,8 @@ _JAR_WORD = lazy_regex(rb"[^\s\"'`\\;|&<>]{1,8192}+")
 _COOKIE = lazy_regex(rb"([A-Za-z0-9_.\-]{1,64}+)=([^;\s\"',]{8,4096}+)")
 _ATTRIBUTES = frozenset((b"expires", b"path", b"domain", b"max-age", b"samesite", b"priority"))
 
+_WITHIN_ARN = lazy_regex(rb"arn:[A-Za-z\-]{0,16}:secretsmanager:[\w:\-]{0,64}\Z")
+"""What leads to a segment of a secret's resource name, which is no secret itself."""
 _FORMER_WORD = lazy_regex(rb"([A-Za-z]{2,14}) \Z")
 _LATTER_WORDS = frozenset((b"key", b"phrase"))
 """In prose, names have blanks: an API key, a seed phrase."""
@@ -276,7 +278,7 @@ def find_assigned(raw: bytes, small: bytes, words: TextWords, spans: list[Span])
         name = raw[start:closers].lstrip(b".-$_")
         if (former := _FORMER_WORD.search(raw[max(0, start - 16) : start])) and name.lower() in _LATTER_WORDS:
             name = former[1] + b" " + name
-        what = promise(name) if b":secretsmanager:" not in raw[max(0, start - 64) : start] else Promise.NONE
+        what = Promise.NONE if _WITHIN_ARN.search(raw[max(0, start - 96) : start]) else promise(name)
         if name[-6:].lower() == b"cookie" and value >= looked:
             looked = _cookies(raw, value, spans)
         elif what is not Promise.NONE:

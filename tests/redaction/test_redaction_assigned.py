@@ -228,6 +228,32 @@ def test_what_only_stands_in_such_a_place_stays(text: str) -> None:
     assert redact(text) == text
 
 
+ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"DB_SECRET_ARN={ARN}\nDB_PASSWORD={{}}",
+        f'{{{{"arn":"{ARN}","password":"{{}}"}}}}',
+        f"aws get-secret {ARN} --password={{}}",
+        f"arn: {ARN}, password: {{}}",
+    ],
+)
+def test_a_password_beside_a_resource_name_is_taken_out(text: str) -> None:
+    redacted = redact(text.format("hunter2"))
+
+    assert "hunter2" not in redacted
+    assert ARN in redacted
+
+
+@pytest.mark.parametrize("name", ["secret:prod", "secret:prod/db-Ab3xYz"])
+def test_a_resource_name_stays(name: str) -> None:
+    text = f"DB_SECRET_ARN=arn:aws-us-gov:secretsmanager:us-gov-west-1:123456789012:{name}"
+
+    assert redact(text) == text
+
+
 @pytest.mark.parametrize("command", ["docker run -p {} x", "mkdir -p {}", "git log -u {}", "grep -a {} x", "ssh -p {} host"])
 def test_the_same_option_of_another_command_is_none(command: str) -> None:
     text = command.format("orchard8:trees4")
