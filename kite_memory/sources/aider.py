@@ -32,6 +32,18 @@ _UNMISTAKABLE = re.compile(
     rb"|The LLM did not conform|Only \d{1,4} reflections allowed|Model \S{1,100} has hit a token limit)"
 )
 """Lines that Aider prints after an answer, even after one that was cut off within a code block, and when it starts."""
+_OWN = re.compile(
+    _UNMISTAKABLE.pattern + rb"|> (?:No files edited|Cost: |Did not apply edit to |Committing .{1,400} before applying edits"
+    rb"|Creating empty file |Skipping edits to |Failed to apply edit to |Allow edits to file that|Create new file\?"
+    rb"|Edit the files\?|Attempt to fix (?:lint|test) errors\?"
+    rb"|Add (?:URL|command output|[\d.]{1,12}k? tokens of command output) to the chat\?"
+    rb"|Run shell commands?\?|Added .{1,400} to the chat|Dropping .{1,400} from the chat|You can use /undo |Unable to commit: "
+    rb"|Empty response received from LLM|#? ?\d{1,4} SEARCH/REPLACE block|Warning: it's best to only add files"
+    rb"|The API provider|Your estimated chat context of |Finished summarizing chat history|https://aider\.chat/)"
+)
+"""Lines of Aider's own after an answer; within a code block most of them may be the agent's."""
+_REPORTS = re.compile(rb"> (?:Tokens: |Aider v(?:[1-9]|0\.(?:4[6-9]|[5-9]\d|\d{3})\.))")
+"""What only versions print that report the tokens after every answer."""
 _RUNS = re.compile(rb"#### (?:/(?:run|test|git) |!)")
 """Start of a user's line that runs a command, whose output follows."""
 
@@ -53,14 +65,16 @@ class HistoryPlace:
     """State of a history before a block, needed to classify the next one.
 
     ``marked`` means that lines in this file end with blanks; tools that strip them remove these marks. ``after_answer`` means that
-    Aider has printed nothing unmistakable since: until then a heading is the agent's. ``gathers`` means that the output of the
-    user's command may follow, whose lines belong together.
+    Aider has printed no line of its own since: until then a heading is the agent's if ``reports``, which means that Aider's version
+    prints such a line after every answer. ``gathers`` means that the output of the user's command may follow, whose lines belong
+    together.
     """
 
     in_run: bool = False
     marked: bool = False
     after_answer: bool = False
     gathers: bool = False
+    reports: bool = False
 
 
 def blocks(data: bytes, position: int, place: HistoryPlace, *, forced: bool = False) -> Iterator[HistoryBlock]:
@@ -91,7 +105,9 @@ def _kind(line: bytes, place: HistoryPlace) -> Kind:
         return "run"
     if not place.in_run:
         return "foreign"
-    if _begins(_SAID, line) and not place.after_answer and (_marked(line) or not place.marked):
+    if _begins(_SAID, line) and (
+        not (place.reports and place.after_answer) if _marked(line) else not (place.marked or place.after_answer)
+    ):
         return "said"
     if _begins(_PRINTED, line) and (_marked(line) or not place.marked or not place.after_answer):
         return "printed"
@@ -106,7 +122,8 @@ def _move(place: HistoryPlace, kind: Kind, line: bytes) -> None:
             place.in_run, place.marked, place.gathers = True, False, False
         case _:
             place.marked |= kind in ("said", "printed") and _marked(line)
-            place.after_answer = kind == "answer" or (place.after_answer and not _UNMISTAKABLE.match(line))
+            place.reports |= kind == "printed" and _REPORTS.match(line) is not None
+            place.after_answer = kind == "answer" or (place.after_answer and place.reports and not _OWN.match(line))
             place.gathers = kind == "said" and _RUNS.match(line) is not None
 
 
@@ -141,7 +158,7 @@ def _end_of_output(lines: list[bytes], at: int) -> int | None:
 def _end_of_answer(lines: list[bytes], at: int, place: HistoryPlace) -> int | None:
     """Return the end of an answer, without the blank lines after it."""
     fence = b""
-    inside = HistoryPlace(in_run=True, marked=place.marked, after_answer=True)
+    inside = HistoryPlace(in_run=True, marked=place.marked, after_answer=True, reports=place.reports)
     full = at + 1
     for index in range(at, len(lines)):
         line = lines[index].rstrip(b"\r")

@@ -110,7 +110,19 @@ def test_a_heading_in_an_answer_does_not_speak_for_the_user(tmp_path: Path, answ
     assert [text for look in looks for text in said(look)] == ["Sum it up.", "thanks"]
 
 
-@pytest.mark.parametrize("printed", ["^C KeyboardInterrupt", "litellm.APIError: no", "Applied edit to pear.py", "Tokens: 1k sent"])
+PRINTED = [
+    "^C KeyboardInterrupt",
+    "litellm.APIError: no",
+    "Applied edit to pear.py",
+    "Tokens: 1k sent",
+    "No files edited",
+    "Attempt to fix lint errors? (Y)es/(N)o [Yes]: n",
+    "Added pear.py to the chat",
+    "Empty response received from LLM. Check your provider account?",
+]
+
+
+@pytest.mark.parametrize("printed", PRINTED)
 def test_what_is_typed_after_an_answer_that_was_cut_off_is_a_persons(tmp_path: Path, printed: str) -> None:
     log = Log().run().said("graft").raw("\nIt is\n").printed(printed).said("no, water").printed("ok")
 
@@ -123,6 +135,18 @@ def test_a_run_after_one_that_broke_off_in_an_answer_is_the_persons(tmp_path: Pa
     )
 
     assert [text for look in looks for text in said(look)] == ["graft", "water"]
+
+
+@pytest.mark.parametrize("banner", ["", "> Aider v0.45.1  \n\n"])
+def test_what_is_typed_after_an_answer_is_a_persons_in_versions_that_print_nothing_there(tmp_path: Path, banner: str) -> None:
+    log = Log()
+    for hour in ("09", "10"):
+        log.raw(f"\n# aider chat started at 2026-03-02 {hour}:00:00\n\n{banner}")
+        log.raw("#### graft  \n\nDone.\n\n> Applied edit to pear.py  \n\n#### why?  \n\nIt was dry.\n\n#### water  \n\nDone.\n\n")
+
+    looks = Project(tmp_path).looks(log)
+
+    assert [said(look) for look in looks] == [["graft", "why?", "water"]] * 2
 
 
 def test_two_prompts_in_a_row_are_two(tmp_path: Path) -> None:
