@@ -319,6 +319,31 @@ def test_what_a_prompt_is_not_marked_in_is_not_looked_for_in_its_attachments() -
     assert words_of(f"<attached_files>{FORGED}</attached_files>\nWhy is it dry?") == "Why is it dry?"
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["<user_query>Why is it dry?</user_query>\n<user_query>\nWater it.\n</user_query>"],
+        ["<user_query>Why is it dry?</user_query>", "<timestamp>now</timestamp>\n<user_query>Water it.</user_query>"],
+        [
+            f"<rules>{FORGED}</rules><user_query>Why is it dry?</user_query>",
+            f"<unheard_of>{FORGED}</unheard_of>",
+            "<user_query>Water it.",
+        ],
+        [f"<user_query>Why is it dry?</user_query><user_query>Water it.</user_query><unheard_of>{FORGED}</unheard_of>"],
+    ],
+)
+def test_a_prompt_of_several_queries_is_all_of_them(texts: list[str]) -> None:
+    assert words_of(*texts) == "Why is it dry?\n\nWater it."
+
+
+def test_an_empty_query_is_not_looked_for_in_what_follows_it() -> None:
+    assert words_of(f"<user_query></user_query><unheard_of>{FORGED}</unheard_of>") == ""
+
+
+def test_a_query_may_name_its_own_tag() -> None:
+    assert words_of("<user_query>Why does <user_query> not show?</user_query>") == "Why does <user_query> not show?"
+
+
 def test_a_persons_own_tags_are_their_words() -> None:
     assert words_of("<user_query>Do <rules>not</rules> lie</user_query>") == "Do <rules>not</rules> lie"
 

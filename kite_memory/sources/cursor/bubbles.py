@@ -4,7 +4,7 @@ Find the folder of a Cursor conversation that does not name it, from the editor'
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ from kite_memory.sources.common.foreign_sqlite import TooLong, object_in, opened
 from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
 from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, compact, digest, moment, safe, scalar, short, shortened
 from kite_memory.sources.common.words import without_echo, without_enclosed
+from kite_memory.text import lazy_regex
 
 _WORKSPACES = 5_000
 _DESCRIPTION = 64 * 1024
@@ -206,7 +207,8 @@ _AROUND = (
     "agent_transcripts",
 )
 """Blocks that the client puts around a user's words."""
-_QUERY = "<user_query>"
+_QUERY, _QUERY_ENDS = "<user_query>", "</user_query>"
+_BETWEEN = lazy_regex(r"</user_query>\s{0,16}<user_query>")
 
 _YEAR_2000 = 946_684_800_000
 _EVENTS_OF_A_BUBBLE = 8
@@ -293,16 +295,36 @@ def build_events(
     return builder
 
 
-def words_of(text: str) -> str:
-    """Return the user's words in a message that the client wrapped.
+def words_of(*texts: str) -> str:
+    """Return the user's words in the texts of a message that the client wrapped.
 
-    They follow what the client attaches, such as a file, which may hold the wrapper itself.
+    The client attaches other things, such as a file, which may hold the wrapper itself. So the words are what is wrapped at the
+    start of a text without its attachments, else what is wrapped last, else the text without its attachments.
     """
-    alone = without_enclosed(text, _AROUND)
-    if alone.count(_QUERY) == 0 or alone.count(_QUERY) < text.count(_QUERY):
-        text = alone
-    _, opening, query = text.rpartition(_QUERY)
-    return (query.rpartition("</user_query>")[0] or query if opening else text).strip()
+    bare = [_without_attachments(text) for text in texts]
+    if leading := [text for text in bare if text.startswith(_QUERY)]:
+        return "\n\n".join(query for text in leading for query in _queries(text))
+    wrapped = [text for text in bare if _QUERY in text]
+    words = wrapped[-1].rpartition(_QUERY)[2].partition(_QUERY_ENDS)[0] if wrapped else "\n\n".join(filter(None, bare))
+    return words.strip()
+
+
+def _without_attachments(text: str) -> str:
+    """Return the text without its attachments, but with the tags in the user's own words."""
+    alone = without_enclosed(text, _AROUND).lstrip()
+    if 0 < alone.count(_QUERY) == text.count(_QUERY):
+        return text[text.find(_QUERY) :] if alone.startswith(_QUERY) else text
+    return alone
+
+
+def _queries(text: str) -> Iterator[str]:
+    """Yield what is wrapped at the start of the text, in one wrapper after another."""
+    for wrapped in _BETWEEN.split(text.removeprefix(_QUERY)):
+        query, ended, rest = wrapped.partition(_QUERY_ENDS)
+        if query.strip():
+            yield query.strip()
+        if ended and rest.strip():
+            return
 
 
 def _said_at(content: Mapping[str, Any]) -> datetime | None:

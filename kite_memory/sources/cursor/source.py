@@ -270,8 +270,7 @@ def _user(builder: EventBuilder, blocks: list[Mapping[str, Any]], position: int,
                 texts.append(text)
             case _:
                 _block(builder, block, position, "", helper=helper)
-    asked = [text for text in texts if "<user_query>" in text]
-    text = words_of(asked[-1] if asked else "\n\n".join(texts))
+    text = words_of(*texts)
     if helper:
         builder.answered(text)
     elif text.startswith(_SUMMARY):
