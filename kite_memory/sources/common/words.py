@@ -223,7 +223,7 @@ _ANYWHERE = (
     "ide_selection",
     "ide_diagnostics",
 )
-"""Blocks added to a user's message by the client. They may be before, between and after the user's words."""
+"""Blocks added to a user's message by the client, before or after the user's words; words between two of one kind are lost."""
 
 _LEADING = lazy_regex(
     r"<(local-command-caveat|local-command-stdout|local-command-stderr|task-notification|teammate-message|ci-monitor-event"
