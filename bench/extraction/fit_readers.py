@@ -283,9 +283,7 @@ def fit_titles(titles: Titles, mask: npt.NDArray[np.bool_]) -> Weights:
 
 def properties_of(notes: Sequence[Noted], alone: Weights) -> list[dict[str, float]]:
     """Return the notes' properties. Of their titles they need the odds, by the weights that go with theirs."""
-    return [
-        claims.features_of_note(odds(alone, claims.features_of_title(note.title)), note.texts, note.request) for note in notes
-    ]
+    return [claims.features_of_note(odds(alone, claims.features_of_title(note.title)), note.texts, note.request) for note in notes]
 
 
 def fit_notes(notes: Notes, alone: Weights, mask: npt.NDArray[np.bool_]) -> Weights:
@@ -336,7 +334,9 @@ class Foreseen:
         inside, listed = mine & ~titles.listed, mine & titles.listed
         best, average, messages = first(titles, self.alone, mine)
         junk, dropped = notes.junk[of_notes], self.junk[of_notes] > BAR
-        after, good = (float(each.mean()) if len(each) else float("nan") for each in (junk[~dropped], notes.kept[of_notes][dropped]))
+        after, good = (
+            float(each.mean()) if len(each) else float("nan") for each in (junk[~dropped], notes.kept[of_notes][dropped])
+        )
         return (
             f"{name:18} {inside.sum():6} {area(yes[inside], self.alone[inside]):5.3f} {listed.sum():6}"
             f" {area(yes[listed], self.alone[listed]):5.3f} {messages:8} {best:5.3f} {average:5.3f}   {len(junk):5}"
