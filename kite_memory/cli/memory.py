@@ -25,6 +25,7 @@ from kite_memory.cli.console import (
     read_all,
 )
 from kite_memory.cli.main import add
+from kite_memory.cli.results import print_evidence, print_prompts
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
 from kite_memory.text.display import clip_line, counted, duration
@@ -531,61 +532,9 @@ def why(
     if as_json:
         print_json(report)
     elif note:
-        _print_evidence(report)
+        print_evidence(report)
     else:
-        _print_prompts(report)
-
-
-def _print_evidence(report: dict[str, Any]) -> None:
-    if report["title"] or report["path"]:
-        print_data(f"{report['title']}  ({report['path']})")
-    for line in report.get("became", ()):
-        print_data(f"  {line}")
-    if not report["evidence"]:
-        print_data("no evidence: a person wrote it")
-    for piece in report["evidence"]:
-        print_data()
-        print_data(piece["reference"])
-        if not piece["events"]:
-            print_data("  its transcript is gone, and the timeline does not hold it")
-        for event in piece["events"]:
-            print_data(f"  {event['at'][:19].replace('T', ' ')}  {event['role']}  {event['where']}")
-            for line in event["text"].splitlines():
-                print_data(f"    {line}")
-        for line in piece["became"]:
-            print_data(f"  {line}")
-
-
-def _print_prompts(report: dict[str, Any]) -> None:
-    if not report["prompts"]:
-        print_message(
-            "no prompt was given a note yet"
-            if report["silent"]
-            else "no prompt has been answered yet; `kmem hooks status` shows which agents ask"
-        )
-    for prompt in report["prompts"]:
-        moment = f" ({_MOMENTS[prompt['moment']]})" if prompt["moment"] in _MOMENTS else ""
-        said = prompt["prompt"] or ("" if moment else "(nothing that may be kept)")
-        print_data(f"{prompt['at'][:16].replace('T', ' ')}  {said}{moment}")
-        for shown in prompt["notes"]:
-            print_data(
-                f"                  {shown['score']:.2f}  {shown['title']}" + (f"  ({shown['path']})" if shown["path"] else "")
-            )
-            print_data(f"                        {_outcome(shown)}")
-        print_data(f"                  {prompt['reason']}")
-    if report["silent"]:
-        print_message(f"{counted(report['silent'], 'other prompt')} since then, given nothing: --silent shows them, too")
-    if any(shown["outcome"] == "ignored" for prompt in report["prompts"] for shown in prompt["notes"]):
-        print_message("`kmem mute NOTE` keeps a note from being shown again; searching still finds it")
-
-
-_MOMENTS = {"start": "as the session started", "action": "with a tool call", "late": "later in the turn", "team": "from the team"}
-_OUTCOMES = {"unknown": "used or not is unknown", "open": "the turn is not over yet"}
-
-
-def _outcome(shown: dict[str, Any]) -> str:
-    said = _OUTCOMES.get(shown["outcome"], shown["outcome"])
-    return f"{said}: {shown['because']}" if shown["because"] else said
+        print_prompts(report)
 
 
 def _words(given: list[str]) -> str:

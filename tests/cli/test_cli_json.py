@@ -227,7 +227,7 @@ COMMANDS: dict[str, tuple[list[str], Any]] = {
     "mute": (["mute", "postgresql"], NOTE),
     "why": (["why", "postgresql"], EVIDENCE),
     "why, of prompts": (["why"], PROMPTS),
-    "forget": (["forget", "postgresql"], FORGOTTEN),
+    "forget": (["forget", "postgresql", "--yes"], FORGOTTEN),
     "forget, tried": (["forget", "postgresql", "--with-evidence", "--dry-run"], {"notes": [dict], "evidence": [GROUND]}),
     "forget, nothing": (["forget", "--matching", "zeppelin"], FORGOTTEN),
     "timeline": (["timeline", "d3300000-0000-4000-8000-000000000001"], TIMELINE),
