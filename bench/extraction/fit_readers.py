@@ -7,7 +7,7 @@ Two logistic regressions, held down by a penalty, over the properties that `clai
 whether a note is thrown away. The verdicts lie in ``notes_read.tsv`` and, of earlier readers, ``earlier_read.tsv``, by digests.
 What was judged is read in place from the transcripts: a title is a sentence or its beginning, a note is today's draft that says the
 title's sentence. Earlier rules cut and joined differently, so 3,392 of 3,603 verdicts on titles are found again, and of 1,992 on
-notes of the rules in question 1,536, half of these under another title. One set is in French, which other rules read, and is left out.
+notes of the rules in question 1,536, half of these under another title. One set, in French, is left out.
 
 "First" is the share of the sentences ranked first in their message that readers understood alone, of messages with several judged
 ones; "all" is the share of all of those. "Junk" is the share of notes thrown away, and "after" the same when those above the bar of
