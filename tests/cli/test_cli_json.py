@@ -211,6 +211,7 @@ SYNC = {
     "copies": [str],
     "trashed": [str],
     "held_back": [str],
+    "odd_names": [str],
     "secrets": [{"path": str, "line": int, "kind": str}],
     "problems": [str],
 }
