@@ -103,10 +103,13 @@ class SyncedNotes:
     def _notice_absence(self, before: NoteVersion) -> None:
         grave = self._files.grave(before.key)
         version = self._changed(before, self._clock().timestamp(), "", gone="removed" if grave is None else "forgotten")
+        by_path = version.key.startswith(PATH_KEY)  # the key has the path anyway
         if grave is not None:
-            path = version.path if version.key.startswith(PATH_KEY) else NO_PATH  # the key has the path anyway
-            version = replace(version, path=path, project=grave.project, titles=grave.titles[:MOST_TITLES], ours=False)
-        self._state.keep(HeldNote(version=version, here="", sent=not _may_travel(before.path)))  # of those the others know nothing
+            version = replace(version, project=grave.project, titles=grave.titles[:MOST_TITLES], ours=False)
+        if not by_path and (grave is not None or not _may_travel(version.path)):
+            version = replace(version, path=NO_PATH, path_at=0.0)  # never chosen over a name
+        unknown = by_path and not _may_travel(before.path)  # to the others
+        self._state.keep(HeldNote(version=version, here="", sent=unknown))
 
     def _changed(self, version: NoteVersion, at: float, digest: str, **gone: object) -> NoteVersion:
         count = int(self._state.setting("count") or 0) + 1

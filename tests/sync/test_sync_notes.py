@@ -331,6 +331,25 @@ def test_a_note_whose_name_not_every_system_allows_stays_and_is_named(tmp_path: 
         assert "Meeting plan.md" in alike(laptop, desk)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_note_renamed_as_not_every_system_allows_and_then_gone_is_gone_everywhere(tmp_path: Path, by_hand: bool) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        ids = [laptop.remember(f"{name} come off in May.") for name in ("Frost covers", "Nets", "Hoses")]
+        settle(laptop, desk)
+        laptop.rename(ids[0], "Covers: in May")
+        laptop.sync()
+        if by_hand:
+            laptop.delete(ids[0])
+        else:
+            laptop.services.vault.edits.forget(ids[0])
+
+        settle(laptop, desk)
+
+        assert len(alike(laptop, desk)) == 2
+        assert desk.services.vault.known.is_buried(ids[0])
+
+
 def journal(home: Home, zone: tzinfo) -> None:
     """Write the pages of all days, as a consolidation does in this time zone."""
     vault = home.services.vault
