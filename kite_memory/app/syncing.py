@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
-from kite_memory.app.synced_notes import AppliedVersions, HeldBack, SyncedNotes
+from kite_memory.app.synced_notes import AppliedVersions, HeldBack, SyncedNotes, is_made
 from kite_memory.distill.condense import Span
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, UsageError
@@ -517,7 +517,8 @@ def purge(state: Path, timeline: Timeline, vault: Vault) -> bool:
         return True
     lines = frozenset(line.id for line, blank in timeline.forgotten.lines() if blank)
     with closing(SyncState(state / NAME)) as known:
-        return known.erase(lines=lines, notes=frozenset(vault.shared.graves()))
+        notes = {id for id in vault.shared.graves() if (held := known.note(id)) is None or not is_made(held.version)}
+        return known.erase(lines=lines, notes=frozenset(notes))
 
 
 def _ordinal(event: Event) -> int:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kite_memory.app.syncing import purge
 from kite_memory.model.note import Create
 from kite_memory.vault import consolidation
+from kite_memory.vault.made_pages import Grave
 from tests.sync.homes import Clock, Home, homes, open_home, settle
 
 
@@ -396,3 +398,44 @@ def test_a_day_of_the_journal_that_its_owner_edited_reaches_the_others_and_stays
 
         assert desk.files() == laptop.files()
         assert "A good day." in desk.files()[day]
+
+
+@pytest.mark.parametrize("erased", [True, False])
+def test_a_day_of_the_journal_that_was_forgotten_on_one_machine_stays_on_the_others(tmp_path: Path, erased: bool) -> None:
+    with homes(tmp_path, "laptop", "desk", "loft") as (laptop, desk, loft):
+        laptop.remember("The pump is serviced in May.")
+        settle(laptop, desk, loft)
+        journal(laptop, UTC)
+        journal(desk, UTC)
+        settle(laptop, desk, loft)
+        (day,) = [path for path in laptop.files() if path.startswith("journals/")]
+        id = laptop.services.vault.notes.get(day).id
+        laptop.services.vault.edits.forget(id)
+        if erased:
+            purge(laptop.root / "state", laptop.services.timeline, laptop.services.vault)
+
+        settle(laptop, desk, loft)
+        (tmp_path / "another").mkdir()
+        laptop.syncing.sync(target=str(tmp_path / "another"))  # everything is sent again
+        desk.syncing.sync(target=str(tmp_path / "another"), join=laptop.key())
+        loft.syncing.sync(target=str(tmp_path / "another"), join=laptop.key())
+        journal(loft, UTC)
+
+        assert day not in laptop.files()
+        assert day in desk.files() and day in loft.files()
+        assert laptop.services.vault.known.is_buried(id) and not desk.services.vault.known.is_buried(id)
+
+
+def test_a_day_that_an_earlier_version_forgot_leaves_the_page_made_here(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        laptop.remember("The pump is serviced in May.")
+        settle(laptop, desk)
+        journal(desk, UTC)
+        (day,) = [path for path in desk.files() if path.startswith("journals/")]
+        id = desk.services.vault.notes.get(day).id
+        laptop.services.vault.shared.bury(id, Grave(project="", titles=()))  # of a page that sync knows nothing of
+
+        for home in (laptop, desk):
+            home.sync()
+
+        assert day in desk.files()
