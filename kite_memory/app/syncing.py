@@ -216,6 +216,8 @@ class Syncing:
                 f"{target} no longer holds this memory's sync data", hint="mount its disk, or start over with another folder"
             )
         if known is None or known.text() != key.text() or moved or restored:
+            if state.machine:
+                state.keep_name()
             with state.changing():
                 state.begin(key, new_machine(self._name))
                 state.set("target", target)
@@ -375,13 +377,13 @@ class Syncing:
         whole = True
         for name, number in ((machine, number) for machine in ours for number in folder.numbers(machine)):
             try:
-                rows, malformed = folder.rows(name, number, under_way.key)
+                rows, _ = folder.rows(name, number, under_way.key)
             except (NotWhole, OSError):
                 whole = False
                 under_way.problems.append(f"{name}: this machine's own segment {number} is damaged")
                 continue
             kept = [row for each in rows if (row := without_forgotten(each, lines=lines, notes=notes)) is not None]
-            if kept != rows or malformed:
+            if kept != rows:
                 self._step("take back")
                 folder.put(name, number, pack(kept, key=under_way.key, machine=name, number=number))
         if whole:
