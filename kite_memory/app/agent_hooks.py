@@ -262,7 +262,10 @@ class HookHandler:
             self._end_turn(session)
         if source in ("compact", "clear"):
             self._recall.forget_session(session)
-        if source == "fork" or silent:  # the context of a fork already holds all this
+        if source == "fork":  # the context of a fork already holds all this
+            return ""
+        if silent:
+            self._open_later(session)
             return ""
         return self._opening(context, delivery)
 

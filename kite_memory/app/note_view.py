@@ -231,7 +231,7 @@ def project_with_notes(known: KnownNotes, named: str) -> str:
     project = known_project(known, named)
     if not known.has_project(project):
         names = ", ".join(plain_line(name, 64) for name, _ in known.counts("project")[:_NAMED] if name)
-        hint = f"known ones are: {names}" if names else "no note belongs to any"
+        hint = f"known ones are: {names}" if names else "no note belongs to any project"
         raise UsageError(f"no note belongs to a project called {plain_line(project)}", hint=hint)
     return project
 

@@ -143,7 +143,7 @@ class PromptAnswers:
         """Build the prompt. ``session`` may be the beginning of an id if it matches one session only."""
         named = self._timeline.sessions.named(session) if session.isprintable() and session else []
         known = next((each for each in named if each.id == session), named[0] if len(named) == 1 else None)
-        prompt = Prompt(text=text, session=session, project=project_of(cwd), branch=branch_of(cwd))
+        prompt = Prompt(text=text, session=session, project=project_of(cwd), branch=branch_of(cwd), project_only=True)
         if known is None:
             return prompt
         return replace(prompt, session=known.id, situation=before(self._timeline, known.provider, known.id, text))

@@ -154,7 +154,8 @@ class Pipeline:
             if read_result.session is not None and read_result.events:
                 key, soon = (source.provider, read_result.session.id), self._clock() + _PATIENCE
                 self._due_at[key] = min(self._due_at.get(key, soon), soon)
-                if not read_result.more and all(event.at <= read_result.session.started for event in read_result.events):
+                alike = all(event.at <= read_result.session.started for event in read_result.events)
+                if alike and read_result.events[-1].ordinal and not read_result.more:  # a first event always has that time
                     self._written[key] = read_result.cursor.mtime_ns / 1e9
             progress(max(0, read_result.cursor.position - (cursor.position if cursor else 0)))
             if not read_result.more or stop():
@@ -459,7 +460,11 @@ class Pipeline:
         return True
 
     def compare_vault(
-        self, *, progress: Callable[[int, int], None] = lambda done, total: None, stop: Callable[[], bool] = lambda: False
+        self,
+        *,
+        embed: bool = True,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+        stop: Callable[[], bool] = lambda: False,
     ) -> Refreshed | None:
         """Read the user's changes to the vault, then update the index. ``None`` while the vault is missing or frozen.
 
@@ -468,7 +473,7 @@ class Pipeline:
         try:
             if not self.read_vault():
                 return None
-            return self._indexer.refresh(progress=progress, stop=stop)
+            return self._indexer.refresh(embed=embed, progress=progress, stop=stop)
         except KiteError as error:
             log.warning("the vault could not be compared: %s", error)
             return None

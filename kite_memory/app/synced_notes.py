@@ -251,16 +251,16 @@ class SyncedNotes:
         with self._state.changing():
             self._notice_file(file, PATH_KEY + _composed(kept), None)
 
-    def unsent(self, *, encrypted: bool, held_back: list[HeldBack], problems: list[str]) -> tuple[int, int]:
+    def unsent(self, *, encrypted: bool, held_back: list[HeldBack], odd_names: list[str]) -> tuple[int, int]:
         """Return how many notes, and how many that are gone, `rows` would yield. Records nothing."""
         with self._state.trying():
             self.notice()
             counts = Counter(
-                bool(row.version.gone) for row in self.rows(encrypted=encrypted, held_back=held_back, problems=problems)
+                bool(row.version.gone) for row in self.rows(encrypted=encrypted, held_back=held_back, odd_names=odd_names)
             )
         return counts[False], counts[True]
 
-    def rows(self, *, encrypted: bool, held_back: list[HeldBack], problems: list[str]) -> Iterator[NoteRow]:
+    def rows(self, *, encrypted: bool, held_back: list[HeldBack], odd_names: list[str]) -> Iterator[NoteRow]:
         """Yield what the others do not know yet, what is gone first.
 
         A note in which there seems to be a secret stays here, unless everything is encrypted; so does one whose name not every
@@ -275,7 +275,7 @@ class SyncedNotes:
                 yield NoteRow(version=held.version, text="")
                 continue
             if not _may_travel(held.version.path):
-                problems.append(f"{held.here} stays here: not every system allows its name")
+                odd_names.append(held.here)
                 continue
             text = self._files.text(held.here)
             if text is None or content_digest(text) != held.version.digest:

@@ -69,6 +69,7 @@ class _Round:
     went: _Counts = field(default_factory=_Counts)
     changes: AppliedVersions = field(default_factory=AppliedVersions)
     held_back: list[HeldBack] = field(default_factory=list)
+    odd_names: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     erased: bool = False
 
@@ -393,7 +394,7 @@ class Syncing:
     def _write(self, under_way: _Round, notes: SyncedNotes) -> None:
         """Write what the others do not know, in segments: each is recorded as sent with its content, then put into the folder."""
         encrypted = bool(under_way.key.identity)
-        for batch in batches(notes.rows(encrypted=encrypted, held_back=under_way.held_back, problems=under_way.problems)):
+        for batch in batches(notes.rows(encrypted=encrypted, held_back=under_way.held_back, odd_names=under_way.odd_names)):
             self._send(under_way, batch)
         self._write_forgotten(under_way)
         self._write_uptake(under_way)
@@ -475,7 +476,7 @@ class Syncing:
         with self._vault.lock, self._vault.undisturbed():
             self._vault.scanner.must_be_whole()
             under_way.went.notes, under_way.went.gone = SyncedNotes(vault=self._vault, state=state, clock=self._clock).unsent(
-                encrypted=bool(under_way.key.identity), held_back=under_way.held_back, problems=under_way.problems
+                encrypted=bool(under_way.key.identity), held_back=under_way.held_back, odd_names=under_way.odd_names
             )
         return self._answer(under_way, target, made=False)
 
@@ -509,6 +510,7 @@ class Syncing:
             "trashed": changes.trashed,
             "held_back": [each.path for each in under_way.held_back],
             "secrets": [asdict(each) for each in under_way.held_back],
+            "odd_names": under_way.odd_names,
             "problems": under_way.problems,
         }
 

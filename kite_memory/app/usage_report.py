@@ -328,7 +328,7 @@ def _named(name: str, note: KnownFile | None) -> Json:
     if note is not None:
         return {"id": name, "path": note.path, "title": plain_line(note.title)}
     if EvidenceReference.parse(name) is not None:
-        return {"id": name, "path": name, "title": "an earlier conversation"}
+        return {"id": name, "path": "", "title": "an earlier conversation"}
     return {"id": name, "path": "", "title": "(the team's)" if name.startswith(TEAMS) else "(forgotten since)"}
 
 

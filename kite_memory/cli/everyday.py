@@ -26,7 +26,7 @@ from kite_memory.cli.console import finish, is_interactive, print_data, print_er
 from kite_memory.cli.main import add
 from kite_memory.cli.results import print_status
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
-from kite_memory.daemon.protocol import DaemonLock, DaemonSilent, call, holder
+from kite_memory.daemon.protocol import DaemonLock, DaemonRefused, DaemonSilent, call, holder
 from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.text.display import age, clip
@@ -265,10 +265,8 @@ def start(settings: Config) -> None:
 
 def _wait_for_the_vault(state: Path) -> None:
     """Wait some seconds until prompts get notes: the daemon compares the vault first, which takes longer if it is large."""
-    from kite_memory.daemon.protocol import call
-
     deadline = time.monotonic() + _COMPARING_SECONDS
-    with suppress(DaemonSilent, DaemonUnreachable):
+    with suppress(DaemonSilent, DaemonUnreachable, DaemonRefused):
         while not call(state, "compared", b"", 5.0) and time.monotonic() < deadline:
             time.sleep(0.05)
 
@@ -344,7 +342,6 @@ def up(
 
 def restart(settings: Config) -> None:
     """Stop the running daemon and start it again: by its service manager, if that ran it."""
-    from kite_memory.daemon.protocol import holder
     from kite_memory.daemon.service_units import runs, start_again
     from kite_memory.wiring.daemon import service_of
 
@@ -352,8 +349,12 @@ def restart(settings: Config) -> None:
     is_service = runs(manager, holder(settings.state) or 0)
     _stop(settings.state)
     if is_service and not (problem := start_again(manager)):
-        _wait_until_it_answers(settings)
-        return
+        try:
+            _wait_until_it_answers(settings)
+        except KiteError as error:
+            problem = str(error)
+        else:
+            return
     if is_service:
         print_message(f"note: the service manager does not start it ({problem}); `kmem service install` repairs that")
     if daemon_version() is None:  # otherwise its service manager has started it

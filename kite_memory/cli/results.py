@@ -294,9 +294,7 @@ def print_prompts(report: dict[str, Any]) -> None:
         said = prompt["prompt"] or ("" if moment else "(nothing that may be kept)")
         print_data(f"{prompt['at'][:16].replace('T', ' ')}  {said}{moment}")
         for shown in prompt["notes"]:
-            print_data(
-                f"                  {shown['score']:.2f}  {shown['title']}" + (f"  ({shown['path']})" if shown["path"] else "")
-            )
+            print_data(f"                  {shown['score']:.2f}  {shown['title']}" + _place(shown))
             print_data(f"                        {_outcome(shown)}")
         print_data(f"                  {prompt['reason']}")
     if report["silent"]:
@@ -312,3 +310,9 @@ _OUTCOMES = {"unknown": "used or not is unknown", "open": "the turn is not over 
 def _outcome(shown: dict[str, Any]) -> str:
     said = _OUTCOMES.get(shown["outcome"], shown["outcome"])
     return f"{said}: {shown['because']}" if shown["because"] else said
+
+
+def _place(shown: dict[str, Any]) -> str:
+    """Return the note's path, or a conversation's citation, which `kmem show` opens."""
+    place = shown["path"] or (shown["id"] if "#" in shown["id"] else "")
+    return f"  ({place})" if place else ""

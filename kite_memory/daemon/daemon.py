@@ -476,8 +476,9 @@ class Daemon:
             now = time.monotonic()
             if roused.everything or now >= compare_at or not self._pipeline.unchanged_since_written(map(Path, roused.paths)):
                 self._vault_watch.arm()
-                refreshed = self._pipeline.compare_vault(stop=self._stop.is_set)
-                self._compared.set()
+                refreshed = self._pipeline.compare_vault(embed=False, stop=self._stop.is_set)
+                self._compared.set()  # before embedding, which may take minutes: prompts wait for this
+                self._pipeline.embed(stop=self._stop.is_set)
                 if refreshed is not None:
                     self._chunks.ring()
                     give_back()  # the list of a large vault's notes took much memory

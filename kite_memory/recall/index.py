@@ -411,7 +411,7 @@ class Index:
             gone = self._catalogued(files, evidence, [unlisted(path) for path in differences.gone], stop, forget=True)
             problems += [self._problem("a file's name is not text") for _ in unusable]
             embedded = 0
-            for space in self._spaces:
+            for space in self._spaces if embed else ():
                 count, index_problems = self._embedded(space, self._keys, stop, progress)
                 embedded += count
                 problems += index_problems

@@ -322,7 +322,7 @@ def left_to_do(
 ) -> list[str]:
     """Return what agents had in progress in a session or in a project's last sessions, for the owner of this machine."""
     there = local_state.states(store, local, Asker(grant=OWNER), session=session, project="" if session else project)
-    return list(state_lines(there, utc_now()))
+    return list(state_lines(there, clock()))
 
 
 def _left(state: State) -> list[Todo]:

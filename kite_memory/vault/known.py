@@ -78,9 +78,11 @@ _SHORTEST_ID = 4
 
 def is_own_name(notes: NoteRows, known: KnownFile, name: str) -> bool:
     """Return whether a name by which a note was found is its own: its id or at least four characters of it, its path, file name,
-    title or alias, and not the beginning or some words of one of them.
+    title or alias, or at least two words of one of these, and not just its beginning.
     """
     name = one_line(name)
+    if len(title_key(name).split()) >= _FEWEST_WORDS:
+        return True
     id, path, key = name.upper(), name.removeprefix("./"), title_key(name)
     if known.id and ((len(id) >= _SHORTEST_ID and known.id.startswith(id)) or (is_handle(name) and known.id.endswith(id))):
         return True

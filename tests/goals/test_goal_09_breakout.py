@@ -352,7 +352,7 @@ MOUTHS: Mapping[str, frozenset[str]] = {
 """Who may speak by itself, and how: the program's two mouths; the coloured timeline and review, which say what is `plain`;
 our own help; and the status line, which holds numbers alone."""
 _SPEAKING = re.compile(r"(?:^|\.)(?:print|echo|secho|pprint|Console)$|\.(?:write|writelines|print_json)$|^rich\.")
-_NOT_SPEAKING = re.compile(r"^(?:os|file|notes|memories|links|style|\w*archive|self|child\.stdin)\.write$")
+_NOT_SPEAKING = re.compile(r"^(?:os|file|notes|memories|links|style|self\._vault\.keys|\w*archive|self|child\.stdin)\.write$")
 """Files, rows of a database, links in a text, and what a program is given to read."""
 
 
