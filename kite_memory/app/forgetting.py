@@ -97,13 +97,18 @@ class Forgetting:
             self.forget_words(grounds)
 
     def forget_notes(self, notes: Sequence[Note]) -> list[Forgotten]:
-        """Move the notes to the trash. They are neither found nor shown afterwards."""
+        """Move the notes to the trash, and return one result for each. They are neither found nor shown afterwards."""
         self._recall.forget_notes([each.name for each in notes])
         forgotten: list[Forgotten] = []
         changed = {each.path for each in notes}
         try:
+            copies: dict[str, str] = {}
             for each in notes:
+                if each.path in copies:  # it went along with its original
+                    forgotten.append(Forgotten(id=each.id, path=each.path, trashed=copies[each.path]))
+                    continue
                 forgotten.append(self._vault.edits.forget(each.name))
+                copies.update(forgotten[-1].copies)
                 changed.update((*forgotten[-1].relinked, *forgotten[-1].copies))
         finally:  # what is in the trash must not be found, even if the rest of the sweep failed
             self._indexer.refresh(changed)
@@ -229,10 +234,13 @@ class NoteForgetting:
             listed = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
             if not dry_run:
                 self._forgetting.forget_events(grounds, blank=with_evidence)  # first: without the notes, their evidence is lost
+                named_too = {every["path"] for every in listed}
                 for each, gone in zip(listed, self._forgetting.forget_notes(chosen), strict=True):
                     each["trash"] = str(self._vault.root / gone.trashed)
-                    still_linked = (path for path in gone.linked_from if path not in {every["path"] for every in listed})
-                    remarks += [f"its copy {path} is in the trash, too" for path in gone.copies]
+                    copies, still_linked = (
+                        [path for path in some if path not in named_too] for some in (gone.copies, gone.linked_from)
+                    )
+                    remarks += [f"its copy {path} is in the trash, too" for path in copies]
                     remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
                 self._forgot(chosen)
                 if with_evidence:

@@ -97,16 +97,22 @@ class SyncedNotes:
                 version = renamed(version, path, self._clock().timestamp())
         version = replace(version, ours=ours, titles=(), project=file.project)
         same = before is not None and before.sent and replace(version, ours=before.version.ours) == before.version
-        sent = same or _is_made(version)
+        sent = same or is_made(version)
         self._state.keep(HeldNote(version=version, here=file.path, size=file.size, mtime_ns=file.mtime_ns, sent=sent))
 
     def _notice_absence(self, before: NoteVersion) -> None:
         grave = self._files.grave(before.key)
         version = self._changed(before, self._clock().timestamp(), "", gone="removed" if grave is None else "forgotten")
+        if is_made(version):
+            self._state.keep(HeldNote(version=version, here="", sent=True))
+            return
+        by_path = version.key.startswith(PATH_KEY)  # the key has the path anyway
         if grave is not None:
-            path = version.path if version.key.startswith(PATH_KEY) else NO_PATH  # the key has the path anyway
-            version = replace(version, path=path, project=grave.project, titles=grave.titles[:MOST_TITLES], ours=False)
-        self._state.keep(HeldNote(version=version, here="", sent=not _may_travel(before.path)))  # of those the others know nothing
+            version = replace(version, project=grave.project, titles=grave.titles[:MOST_TITLES], ours=False)
+        if not by_path and (grave is not None or not _may_travel(version.path)):
+            version = replace(version, path=NO_PATH, path_at=0.0)  # never chosen over a name
+        unknown = by_path and not _may_travel(version.path)  # to the others
+        self._state.keep(HeldNote(version=version, here="", sent=unknown))
 
     def _changed(self, version: NoteVersion, at: float, digest: str, **gone: object) -> NoteVersion:
         count = int(self._state.setting("count") or 0) + 1
@@ -163,8 +169,10 @@ class SyncedNotes:
         """Return whether the version, or that it cannot be had, is settled; if not, the file has just been changed here."""
         there = row.version
         before = self._state.note(there.key)
+        if there.gone and before is not None and is_made(before.version):
+            return True
         merged = merge(before.version, there) if before is not None else None
-        if merged is not None and merged.beside is not None and _is_made(merged.beside):
+        if merged is not None and merged.beside is not None and is_made(merged.beside):
             merged = replace(merged, beside=None)
         version = there if merged is None else merged.version
         if before is not None and version == before.version:
@@ -260,11 +268,11 @@ class SyncedNotes:
         """
         waiting = self._state.to_send()
         for held in sorted(waiting, key=lambda each: (not each.version.gone, each.version.key)):
+            if is_made(held.version):
+                self._state.mark_sent([held.version.key])
+                continue
             if held.version.gone:
                 yield NoteRow(version=held.version, text="")
-                continue
-            if _is_made(held.version):
-                self._state.mark_sent([held.version.key])
                 continue
             if not _may_travel(held.version.path):
                 odd_names.append(held.here)
@@ -302,8 +310,8 @@ def _id(version: NoteVersion) -> str:
     return "" if version.key.startswith(PATH_KEY) else version.key
 
 
-def _is_made(version: NoteVersion) -> bool:
-    """Return whether this is the journal's page of a day as we wrote it: each machine makes its own, in its time zone."""
+def is_made(version: NoteVersion) -> bool:
+    """Return whether this is, or was, the journal's page of a day as we wrote it: each machine makes its own, in its time zone."""
     return version.ours and is_day(version.key, version.path)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
-from kite_memory.app.synced_notes import AppliedVersions, HeldBack, SyncedNotes
+from kite_memory.app.synced_notes import AppliedVersions, HeldBack, SyncedNotes, is_made
 from kite_memory.distill.condense import Span
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, UsageError
@@ -217,6 +217,8 @@ class Syncing:
                 f"{target} no longer holds this memory's sync data", hint="mount its disk, or start over with another folder"
             )
         if known is None or known.text() != key.text() or moved or restored:
+            if state.machine:
+                state.keep_name()
             with state.changing():
                 state.begin(key, new_machine(self._name))
                 state.set("target", target)
@@ -376,13 +378,13 @@ class Syncing:
         whole = True
         for name, number in ((machine, number) for machine in ours for number in folder.numbers(machine)):
             try:
-                rows, malformed = folder.rows(name, number, under_way.key)
+                rows, _ = folder.rows(name, number, under_way.key)
             except (NotWhole, OSError):
                 whole = False
                 under_way.problems.append(f"{name}: this machine's own segment {number} is damaged")
                 continue
             kept = [row for each in rows if (row := without_forgotten(each, lines=lines, notes=notes)) is not None]
-            if kept != rows or malformed:
+            if kept != rows:
                 self._step("take back")
                 folder.put(name, number, pack(kept, key=under_way.key, machine=name, number=number))
         if whole:
@@ -519,7 +521,8 @@ def purge(state: Path, timeline: Timeline, vault: Vault) -> bool:
         return True
     lines = frozenset(line.id for line, blank in timeline.forgotten.lines() if blank)
     with closing(SyncState(state / NAME)) as known:
-        return known.erase(lines=lines, notes=frozenset(vault.shared.graves()))
+        notes = {id for id in vault.shared.graves() if (held := known.note(id)) is None or not is_made(held.version)}
+        return known.erase(lines=lines, notes=frozenset(notes))
 
 
 def _ordinal(event: Event) -> int:

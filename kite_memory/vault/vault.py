@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -45,14 +45,14 @@ class Forgotten:
     """Result of `NoteEdits.forget`.
 
     ``trashed`` is where the note is now; empty if it was gone already. ``relinked`` are notes that no longer link to it,
-    ``linked_from`` those that still do, since a person has edited them. ``copies`` of it are in the trash, too.
+    ``linked_from`` those that still do, since a person has edited them. ``copies`` of it are in the trash, too: where each is now.
     """
 
     id: str
     path: str
     trashed: str
     relinked: tuple[str, ...] = ()
-    copies: tuple[str, ...] = ()
+    copies: Mapping[str, str] = field(default_factory=dict)
     linked_from: tuple[str, ...] = ()
 
 
@@ -201,12 +201,10 @@ class NoteEdits:
         # Taken first: it may compare the vault, and find that the note is another file by now.
         with self._scanner.writing() as writer:
             known = self._notes.known_as(name)
-            copies = self._copies(known)
-            for copy in copies:
-                writer.forget(copy)
+            copies = {copy.path: writer.forget(copy)[0] for copy in self._copies(known)}
             trashed, relinked = writer.forget(known)
-        for each in (known, *copies):
-            self._reader.forget(each.path)
+        for path in (known.path, *copies):
+            self._reader.forget(path)
         linked_from = (
             () if self._ledger.notes.by_stem(link_key(known.path)) else self._ledger.notes.named("link", link_key(known.path))
         )
@@ -215,7 +213,7 @@ class NoteEdits:
             path=known.path,
             trashed=trashed,
             relinked=tuple(relinked),
-            copies=tuple(copy.path for copy in copies),
+            copies=copies,
             linked_from=tuple(sorted(each.path for each in linked_from)),
         )
 

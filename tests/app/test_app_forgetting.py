@@ -1,6 +1,7 @@
 """What a forgotten note rested on is offered to no one any more, and erased where a person wants that."""
 
 import json
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -473,3 +474,20 @@ class TestIds:
     def test_what_is_no_id_is_not_found(self, services: Services) -> None:
         with pytest.raises(NoteNotFound):
             perform(services, "forget", note="5e55-nothing-of-ours")
+
+    @pytest.mark.parametrize("folder", ["a", "work"])
+    def test_a_sweep_over_a_note_and_its_copy_forgets_the_rest_too(self, services: Services, folder: str) -> None:
+        root = services.vault.root
+        (root / folder).mkdir()
+        shutil.copy(root / "projects" / "gate.md", root / folder / "gate.md")
+        write(services, "facts", "yard", OTHER, cited(OTHER))
+        services.pipeline.compare_vault()
+
+        answer = perform(services, "forget", session=SESSION.id, with_evidence=True)
+
+        assert {each["path"] for each in answer["notes"]} >= {f"{folder}/gate.md", "projects/gate.md", "projects/yard.md"}
+        assert all(Path(each["trash"]).is_file() for each in answer["notes"])
+        assert len({each["trash"] for each in answer["notes"]}) == len(answer["notes"]) == 4
+        assert not any((root / each["path"]).exists() for each in answer["notes"])
+        assert answer["problems"] == []
+        assert holding(services, b"zanzib") == set()

@@ -10,9 +10,9 @@ import pytest
 
 from kite_memory.app.syncing import purge
 from kite_memory.recall.uptake import Tally
-from kite_memory.sync.rows import written
-from kite_memory.sync.segments import SharedFolder, SyncKey, unpack
-from kite_memory.sync.state import SyncState
+from kite_memory.sync.rows import Row, UptakeRow, written
+from kite_memory.sync.segments import SharedFolder, SyncKey, pack, unpack
+from kite_memory.sync.state import NAMES, SyncState
 from tests.sync.homes import Clock, Home, homes, open_home, said, session_of, settle
 
 LAPTOP, DESK = session_of("1"), session_of("2")
@@ -167,6 +167,41 @@ def test_what_is_erased_leaves_the_folder_under_a_former_name_of_this_machine_to
 
         assert len(SharedFolder(root=laptop.shared).machines()) == 2
         assert WORDS.encode() not in everything(laptop, state=False)
+
+
+def test_the_name_from_before_an_upgrade_is_kept_when_the_exchange_begins_anew(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        note = laptop.remember(f"In short, {WORDS}.")
+        settle(laptop, desk)
+        (laptop.root / "state" / NAMES).unlink()  # earlier versions wrote none
+        (tmp_path / "another").mkdir()
+        laptop.syncing.sync(target=str(tmp_path / "another"))
+        laptop.sync(join=laptop.key())
+        laptop.services.vault.edits.forget(note)
+
+        settle(laptop, desk)
+
+        assert WORDS.encode() not in everything(laptop, state=False)
+
+
+def test_own_segments_are_not_rewritten_for_rows_that_only_another_version_understands(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        note = laptop.remember("Frost covers come off in May.")
+        settle(laptop, desk)
+        machine = laptop.syncing.status(target=str(laptop.shared))["machine"]
+        odd: list[Row] = [UptakeRow(note="a\nb", shown=1, used=0, ignored=0)]
+        segment = pack(odd, key=SyncKey.parse(laptop.key()), machine=machine, number=99)
+        SharedFolder(root=laptop.shared).put(machine, 99, segment)
+        (file,) = laptop.shared.glob(f"kite-sync/{machine}/00000099.segment")
+        as_written = file.read_bytes()
+        with closing(SyncState(laptop.root / "state" / "sync.sqlite")) as state, state.changing():
+            state.pending.add(99, segment)
+        laptop.services.vault.edits.forget(note)
+
+        laptop.sync()
+
+        assert file.read_bytes() == as_written
+        assert b"Frost" not in everything(laptop, state=False)
 
 
 def test_a_note_forgotten_as_another_comes_back_leaves_the_folder(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kite_memory.app.syncing import purge
 from kite_memory.model.note import Create
 from kite_memory.vault import consolidation
+from kite_memory.vault.made_pages import Grave
 from tests.sync.homes import Clock, Home, homes, open_home, settle
 
 
@@ -331,6 +333,25 @@ def test_a_note_whose_name_not_every_system_allows_stays_and_is_named(tmp_path: 
         assert "Meeting plan.md" in alike(laptop, desk)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_note_renamed_as_not_every_system_allows_and_then_gone_is_gone_everywhere(tmp_path: Path, by_hand: bool) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        ids = [laptop.remember(f"{name} come off in May.") for name in ("Frost covers", "Nets", "Hoses")]
+        settle(laptop, desk)
+        laptop.rename(ids[0], "Covers: in May")
+        laptop.sync()
+        if by_hand:
+            laptop.delete(ids[0])
+        else:
+            laptop.services.vault.edits.forget(ids[0])
+
+        settle(laptop, desk)
+
+        assert len(alike(laptop, desk)) == 2
+        assert desk.services.vault.known.is_buried(ids[0])
+
+
 def journal(home: Home, zone: tzinfo) -> None:
     """Write the pages of all days, as a consolidation does in this time zone."""
     vault = home.services.vault
@@ -377,3 +398,44 @@ def test_a_day_of_the_journal_that_its_owner_edited_reaches_the_others_and_stays
 
         assert desk.files() == laptop.files()
         assert "A good day." in desk.files()[day]
+
+
+@pytest.mark.parametrize("erased", [True, False])
+def test_a_day_of_the_journal_that_was_forgotten_on_one_machine_stays_on_the_others(tmp_path: Path, erased: bool) -> None:
+    with homes(tmp_path, "laptop", "desk", "loft") as (laptop, desk, loft):
+        laptop.remember("The pump is serviced in May.")
+        settle(laptop, desk, loft)
+        journal(laptop, UTC)
+        journal(desk, UTC)
+        settle(laptop, desk, loft)
+        (day,) = [path for path in laptop.files() if path.startswith("journals/")]
+        id = laptop.services.vault.notes.get(day).id
+        laptop.services.vault.edits.forget(id)
+        if erased:
+            purge(laptop.root / "state", laptop.services.timeline, laptop.services.vault)
+
+        settle(laptop, desk, loft)
+        (tmp_path / "another").mkdir()
+        laptop.syncing.sync(target=str(tmp_path / "another"))  # everything is sent again
+        desk.syncing.sync(target=str(tmp_path / "another"), join=laptop.key())
+        loft.syncing.sync(target=str(tmp_path / "another"), join=laptop.key())
+        journal(loft, UTC)
+
+        assert day not in laptop.files()
+        assert day in desk.files() and day in loft.files()
+        assert laptop.services.vault.known.is_buried(id) and not desk.services.vault.known.is_buried(id)
+
+
+def test_a_day_that_an_earlier_version_forgot_leaves_the_page_made_here(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        laptop.remember("The pump is serviced in May.")
+        settle(laptop, desk)
+        journal(desk, UTC)
+        (day,) = [path for path in desk.files() if path.startswith("journals/")]
+        id = desk.services.vault.notes.get(day).id
+        laptop.services.vault.shared.bury(id, Grave(project="", titles=()))  # of a page that sync knows nothing of
+
+        for home in (laptop, desk):
+            home.sync()
+
+        assert day in desk.files()
