@@ -516,7 +516,8 @@ class TestRecall:
 
     @pytest.mark.parametrize("session", ["", "never-seen", "\ud800", "\x00", "%", "d" * 100_000, "d"])
     def test_a_session_never_seen_or_not_distinguished_from_another_says_nothing(self, services: Services, session: str) -> None:
-        answer = services.operations.perform("recall", {"prompt": ASKS, "session": session, "explain": True})
+        cwd = str(services.config.vault.parent / "mycelia")
+        answer = services.operations.perform("recall", {"prompt": ASKS, "session": session, "cwd": cwd, "explain": True})
 
         assert not answer["silent"]
         assert answer["explained"]["query"]["surroundings"]["position"] == 0
@@ -525,11 +526,12 @@ class TestRecall:
         (session, *_) = services.timeline.sessions.named("")
         hook(services, prompt=ASKS, session_id=session.id)
 
-        assert (
-            services.operations.perform("recall", {"prompt": ASKS, "session": session.id})["reason"]
-            == "already shown in this session"
-        )
-        assert not services.operations.perform("recall", {"prompt": ASKS})["silent"]
+        asked = {"prompt": ASKS, "cwd": str(services.config.vault.parent / "mycelia")}
+
+        again = services.operations.perform("recall", {**asked, "session": session.id})
+
+        assert again["reason"] == "already shown in this session"
+        assert not services.operations.perform("recall", asked)["silent"]
 
     def test_nothing_of_the_asking_is_kept(self, services: Services) -> None:
         services.operations.perform("recall", {"prompt": ASKS, "session": "never-seen", "explain": True})
@@ -541,7 +543,8 @@ class TestRecall:
         shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
         config = dataclasses.replace(config_in(tmp_path), recall=RecallConfig(dial=dial))
         with open_services(config) as services:
-            answer = services.operations.perform("recall", {"prompt": ASKS, "explain": True})
+            asked = {"prompt": ASKS, "explain": True, "cwd": str(tmp_path / "mycelia")}
+            answer = services.operations.perform("recall", asked)
 
         assert answer["threshold"] == pytest.approx(shipped().thresholds[dial])
         assert answer["threshold"] > least
