@@ -182,7 +182,7 @@ def plan_install(
         now = _allowed(now, rule, comments)
     if now == text:
         return Nothing(because="the hooks are there already")
-    also = "; the agent may then open notes without asking you" if allow else ""
+    also = "; the agent may open notes unasked" if allow else ""
     return Edit(before=text, after=now, because=f"{when_it_runs(events)}{also}")
 
 
