@@ -396,8 +396,8 @@ def forget(
     shows them. With --with-evidence the words of these events are erased for good, and reading the transcript again does not bring
     them back. The transcript itself belongs to your agent and stays, as does anything said about the same subject elsewhere.
 
-    With only one word of a title you are asked. NOTE may also be a citation, as `kmem why` and `kmem resume` show it. Then that line
-    is no longer used, or erased.
+    With only one word of a title you are asked. NOTE may also be a citation, as `kmem why` and `kmem resume` show it. Then that
+    line is no longer used, or erased.
 
     Example: kmem forget "postgres over sqlite"
     """
