@@ -43,7 +43,7 @@ class AppliedVersions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBack:
-    """A note that seems to hold a secret: in which line the first is, and of which kind."""
+    """A note that stays here: in which line a secret seems to be, and of which kind; empty for invisible characters."""
 
     path: str
     line: int
@@ -299,7 +299,7 @@ def _held_back(path: str, text: str, redacted: str) -> HeldBack:
     pairs = enumerate(zip(text.split("\n"), redacted.split("\n"), strict=False), 1)
     line, changed = next(((number, now) for number, (was, now) in pairs if was != now), (1, ""))
     mark = _MARK.search(changed)
-    return HeldBack(path=path, line=line, kind=mark[1] if mark else "invisible characters")
+    return HeldBack(path=path, line=line, kind=mark[1] if mark else "")
 
 
 _MARK = lazy_regex(r"\[redacted:([^\]\n]{1,60})\]")

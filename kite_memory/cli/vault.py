@@ -111,8 +111,9 @@ def _print_exchange(report: dict[str, Any], *, dry_run: bool) -> None:
     for path in report["trashed"]:
         print_data(f"in .trash   {path}  (changed here, deleted there)")
     for each in report.get("secrets", ()):  # an earlier daemon does not say it
-        print_data(f"stays here  {each['path']}  (line {each['line']} seems to hold a secret: {each['kind']})")
-    if report.get("secrets"):
+        why = f"seems to hold a secret: {each['kind']}" if each["kind"] else "holds invisible characters, which may hide text"
+        print_data(f"stays here  {each['path']}  (line {each['line']} {why})")
+    if any(each["kind"] for each in report.get("secrets", ())):
         print_message("take the secret out of the note, or exchange through a new folder, made with --encrypt")
     for path in report.get("odd_names", ()):
         print_data(f"stays here  {path}  (not every system allows its name: rename it)")

@@ -350,11 +350,6 @@ class Note:
     def awaits_review(self) -> bool:
         return self.status is NoteStatus.PROPOSED or (self.status is NoteStatus.ACCEPTED and self.is_asked_about)
 
-    def holds_in(self, *, branch: str, session: str) -> bool:
-        """Return whether it applies to work on this branch in this session. On an unknown branch, notes of all branches do."""
-        of_branch = not self.branch or not branch or self.branch == branch
-        return of_branch and (self.scope is not Scope.SESSION or self.session == session)
-
 
 class Entry(NamedTuple):
     """A note's file as listed in the vault, without its content. A plain tuple, since a listing makes one for every note."""

@@ -136,8 +136,9 @@ class Columns:
         return np.asarray((self.notes["project"] == project) | self._of_none)
 
     def holding(self, *, project: int | None, none: int, branch: str, session: str) -> Mask:
-        """Return a mask of the notes that apply to work in this project, on this branch and in this session: for the last two as
-        `Note.holds_in` says. Without a project, the notes of all do; ``none`` is the number of no project.
+        """Return a mask of the notes that apply to work in this project, on this branch and in this session.
+
+        Without a project or on an unknown branch, those of all do; ``none`` is the number of no project.
         """
         notes = self.notes
         mask = (notes["scope"] != SCOPES.index(Scope.SESSION)) | (notes["session"] == _code(session))

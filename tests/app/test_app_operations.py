@@ -149,6 +149,24 @@ class TestHook:
         assert "decisions/postgresql" in said
         assert eventually(lambda: bool(services.operations.perform("search", {"query": "northern shed"})["hits"]))
 
+    def test_a_session_that_starts_before_the_vault_was_compared_is_opened_with_its_first_prompt(self, services: Services) -> None:
+        cwd = str(services.config.vault.parent / "mycelia")
+        started, prompted, again = (
+            json.dumps({"session_id": SESSION, "cwd": cwd, **fields}).encode()
+            for fields in (
+                {"hook_event_name": "SessionStart", "source": "startup"},
+                {"hook_event_name": "UserPromptSubmit", "prompt": "Please tidy the shed today."},
+                {"hook_event_name": "UserPromptSubmit", "prompt": "And then sweep the yard, please."},
+            )
+        )
+
+        early, _ = services.hooks.prepare(started, silent=True)
+        opened = services.hooks.answer(prompted)
+
+        assert early == ""
+        assert "titles of this user's own notes" in opened
+        assert "titles of this user's own notes" not in services.hooks.answer(again)
+
     def test_a_brief_that_never_arrived_comes_with_the_next_prompt_and_once(self, services: Services) -> None:
         body = {"session_id": SESSION, "cwd": str(services.config.vault.parent / "mycelia")}
         started = json.dumps({**body, "hook_event_name": "SessionStart"}).encode()

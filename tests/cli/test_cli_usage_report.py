@@ -212,6 +212,8 @@ def test_an_earlier_conversation_is_named_by_its_citation_and_not_as_forgotten(o
     ran = kmem(orchard.machine, "why", "--last", "1")
 
     assert "0.62  an earlier conversation  (claude-code:earlier#0a0b0c0d)" in ran.out
+    (prompt,) = kmem(orchard.machine, "why", "--json").json()["prompts"]
+    assert prompt["notes"][0]["path"] == ""  # so that no page offers to open or mute it as a note
 
 
 def test_status_stands_where_the_record_cannot_be_read(orchard: Orchard) -> None:

@@ -12,6 +12,8 @@ from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
+from kite_memory import config as configuration
+from kite_memory.cli import everyday
 from kite_memory.daemon.service_units import (
     LABEL,
     UNIT,
@@ -499,3 +501,21 @@ def test_a_daemon_that_systemd_runs_is_started_again_by_systemd(tmp_path: Path) 
     assert (changed.code, stopped.code) == (0, 0), changed.err + stopped.err
     assert second not in (None, first)
     assert (machine.home / "asked").read_text().splitlines()[-1] == f"--user start {UNIT}"
+
+
+def test_a_daemon_that_its_service_manager_does_not_bring_back_is_started_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KMEM_HOME", str(tmp_path))
+    settings = configuration.load()
+    started: list[object] = []
+    monkeypatch.setattr("kite_memory.daemon.service_units.runs", lambda manager, pid: True)
+    monkeypatch.setattr("kite_memory.daemon.service_units.start_again", lambda manager: "")
+    monkeypatch.setattr(everyday, "_SECONDS", 0.1)
+    monkeypatch.setattr(everyday, "_stop", lambda state: None)
+    monkeypatch.setattr(everyday, "start", started.append)
+
+    everyday.restart(settings)
+
+    assert started == [settings]
+    assert "`kmem service install` repairs that" in capsys.readouterr().err

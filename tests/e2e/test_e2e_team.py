@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.kmem import Machine
+from tests.e2e.kmem import Machine, eventually
 from tests.e2e.test_e2e_mcp import serving
 
 FACT = "The kettle service is descaled on Mondays at noon by the night shift, with vinegar."
@@ -40,7 +40,8 @@ def test_a_note_of_the_team_s_reaches_a_prompt_once(machines: tuple[Machine, Mac
         ada.configure(f'[team]\nbridge = "{url}"\nask = "search"\n')
         assert ada.kmem("up", "--yes", "--no-hooks").code == 0
         while_searches_ask = prompted(ada, ASKS, "before")
-        found = ada.kmem("search", "kettle", "--json").code
+        # A busy machine may take longer than a search waits for the team.
+        found = eventually(lambda: ada.kmem("search", "kettle", "--json").code == 0)
         ada.configure(f'[team]\nbridge = "{url}"\nask = "prompt"\n')
         shown, session = "", ""
         for number in range(TRIES):  # a busy machine may take longer than a prompt has, and three times in a row is too often
@@ -57,7 +58,7 @@ def test_a_note_of_the_team_s_reaches_a_prompt_once(machines: tuple[Machine, Mac
         given = ada.kmem("why", "--last", "20", "--json").json()["prompts"]
 
     assert while_searches_ask == again == unrelated == confirmed == ""
-    assert found in (0, 1)  # on a busy machine the team may answer too late for a search, which then finds nothing
+    assert found
     assert "this user's team" in shown and FACT in shown
     assert [json.loads(line)["what"] for line in audited.splitlines()][-2:] == ["search_notes", "get_note"]
     assert "kettle" not in audited

@@ -138,12 +138,13 @@ def test_a_hint_looks_at_nothing_else_and_is_found_when_it_returns(tmp_path: Pat
     index.close()
 
 
-def test_without_meaning_a_hint_is_found_by_words_and_by_meaning_once_it_is_embedded(tmp_path: Path) -> None:
+@pytest.mark.parametrize("hint", [{QUEUE.path}, None], ids=["a hint", "all"])
+def test_without_meaning_a_note_is_found_by_words_and_by_meaning_once_it_is_embedded(tmp_path: Path, hint: set[str] | None) -> None:
     index, pile = index_at(tmp_path), Pile(AUTH)
     index.refresh(pile)
     pile.put(QUEUE)
 
-    refreshed = index.refresh(pile, hint={QUEUE.path}, embed=False)
+    refreshed = index.refresh(pile, hint=hint, embed=False)
 
     assert (refreshed.added, refreshed.embedded, index.status().stale) == (1, 0, 1)
     assert QUEUE.id in found(index, QUEUE.title)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.app.syncing import purge
+from kite_memory.cli.vault import _print_exchange
 from kite_memory.model.note import Create
 from kite_memory.vault import consolidation
 from kite_memory.vault.made_pages import Grave
@@ -239,6 +240,19 @@ def test_a_note_with_a_secret_stays_where_it_is(tmp_path: Path) -> None:
         assert tried["secrets"] == report["secrets"] == [{"path": "keys.md", "line": 3, "kind": "github-token"}]
         assert tried["went"]["notes"] == report["went"]["notes"] == 0
         assert "keys.md" not in desk.files()
+
+
+def test_hidden_characters_are_not_reported_as_a_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, _):
+        (laptop.vault / "odd.md").write_text("# Odd\n\nThe gate\u200b is blue.\n")
+
+        report = laptop.sync()
+        _print_exchange(report, dry_run=False)
+
+    assert report["secrets"] == [{"path": "odd.md", "line": 3, "kind": ""}]
+    shown = capsys.readouterr()
+    assert "stays here  odd.md  (line 3 holds invisible characters, which may hide text)" in shown.out
+    assert "secret" not in shown.out + shown.err
 
 
 def test_a_missing_vault_sends_no_deletions(tmp_path: Path) -> None:
