@@ -3,7 +3,7 @@
     python -m bench.extraction.fit_readers --transcripts DIR            each project with it left out of the fit
     python -m bench.extraction.fit_readers --transcripts DIR --write    then fit on everything and write readers.toml
 
-Two logistic regressions, held down by a penalty, over the properties that `claims` finds: whether a title is understood alone, and
+Two logistic regressions, held down by a penalty, over the properties that `titles` finds: whether a title is understood alone, and
 whether a note is thrown away. The verdicts lie in ``notes_read.tsv`` and, of earlier readers, ``earlier_read.tsv``, by digests.
 What was judged is read in place from the transcripts: a title is a sentence or its beginning, a note is today's draft that says the
 title's sentence. Earlier rules cut and joined differently, so 3,392 of 3,603 verdicts on titles are found again, and of 1,992 on
@@ -36,7 +36,8 @@ from bench.reading.farm import init_vault
 from kite_memory.distill.condense import FREE, worth_asking
 from kite_memory.distill.offline import claims
 from kite_memory.distill.offline.drafts import drafts_of
-from kite_memory.distill.offline.wording import asserting_title, said_by_person, sentences_of, title_of, turns, without_opening
+from kite_memory.distill.offline.titles import asserting_title, features_of_note, features_of_title, title_of
+from kite_memory.distill.offline.wording import said_by_person, sentences_of, turns, without_opening
 from kite_memory.distill.parse_answer import TITLE_CHARS
 from kite_memory.distill.prose import one_line, sentences
 from kite_memory.model.event import Event, EventType
@@ -227,7 +228,7 @@ def titles_of(every: Sequence[Verdict], found: Found) -> Titles:
         listed=np.array([listed for listed, _, _ in said]),
         alone=np.array([sum(each) / len(each) for each in said.values()]),
         readers=np.array([float(len(each)) for each in said.values()]),
-        properties=tuple(claims.features_of_title(text) for _, _, text in said),
+        properties=tuple(features_of_title(text) for _, _, text in said),
     )
 
 
@@ -284,7 +285,7 @@ def fit_titles(titles: Titles, mask: npt.NDArray[np.bool_]) -> Weights:
 
 def properties_of(notes: Sequence[Noted], alone: Weights) -> list[dict[str, float]]:
     """Return the notes' properties. Of their titles they need the odds, by the weights that go with theirs."""
-    return [claims.features_of_note(odds(alone, claims.features_of_title(note.title)), note.texts, note.request) for note in notes]
+    return [features_of_note(odds(alone, features_of_title(note.title)), note.texts, note.request) for note in notes]
 
 
 def fit_notes(notes: Notes, alone: Weights, mask: npt.NDArray[np.bool_]) -> Weights:

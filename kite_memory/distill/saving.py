@@ -13,17 +13,8 @@ from dataclasses import dataclass, field, replace
 from kite_memory.distill.asked_to_keep import asked_to_keep
 from kite_memory.distill.budget import Allowance, settle_by
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused
-from kite_memory.distill.offline.wording import (
-    ANNOUNCING,
-    GUESS,
-    OFFER,
-    Sentence,
-    entities_of,
-    rejected_in,
-    sentences_of,
-    title_of,
-    without_opening,
-)
+from kite_memory.distill.offline.titles import entities_of, title_of
+from kite_memory.distill.offline.wording import ANNOUNCING, GUESS, OFFER, Sentence, rejected_in, sentences_of, without_opening
 from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title
 from kite_memory.distill.prose import MENDED, one_line, rejections, stems
 from kite_memory.distill.quality_gate import GateVerdict, apply_quality_gate, origin_of, rejection_reason

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from kite_memory.distill.offline import OfflineExtractor, said_to_keep
 from kite_memory.distill.offline.drafts import drafts_of
 from kite_memory.distill.offline.people import states_requirement
-from kite_memory.distill.offline.wording import title_of, turns, without_opening
+from kite_memory.distill.offline.titles import title_of
+from kite_memory.distill.offline.wording import turns, without_opening
 from kite_memory.extensions.contract.extractor_contract import chunk, event
 from kite_memory.model.event import Event, EventType, Status
 from kite_memory.model.note import Decision, Fact, Insight, Preference, RecordItem

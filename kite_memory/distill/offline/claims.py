@@ -2,17 +2,23 @@
 
 import math
 import re
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
+from kite_memory.distill.offline.titles import (
+    asserting_title,
+    names_something,
+    preceded_by_subject,
+    says_its_subject,
+    stands_alone,
+    thrown_away,
+)
 from kite_memory.distill.offline.wording import (
     ANNOUNCING,
     CAUSE,
     CHANGE,
     CHECKS,
+    CHOICE,
     CHOSE,
     CODE,
     GUESS,
@@ -32,14 +38,14 @@ from kite_memory.distill.offline.wording import (
     VERB_OF_ORDER,
     Sentence,
     Turn,
-    asserting_title,
-    is_whole,
+    occurrences,
     said_by_person,
     sentences_of,
+    without_opening,
 )
-from kite_memory.distill.parse_answer import TITLE_CHARS
 from kite_memory.distill.prose import CLAIM, MENDED, RETRACTION, stems
 from kite_memory.model.event import EventType
+from kite_memory.text import lazy_regex
 
 _HEART = 800
 """Characters kept from a message's beginning: agents state the result first."""
@@ -76,13 +82,34 @@ def sentences_of_turn(turn: Turn) -> list[Sentence]:
     ]
 
 
+def settled_sentences(said: Sequence[Sentence]) -> list[Sentence]:
+    """Return the sentences without the items of lists of what could be, or could be chosen: nobody says that it is so."""
+    kept: list[Sentence] = []
+    possible = False
+    for each in said:
+        possible = _POSSIBLE.search(each.text) is not None or (possible and each.listed)
+        if not (possible and each.listed) and not _OPTION.match(each.heading):
+            kept.append(each)
+    return kept
+
+
+_POSSIBLE = re.compile(
+    r"\b(?:options|alternatives|possibilities|possible \w+|(?:could|might|may) be|could (?:either|do)|which of|one of"
+    r"|(?:two|three|four|five|several|some|possible|potential|alternative|a few|a couple of|\d)(?: \w+)? (?:outcomes?|options?"
+    r"|approaches|possibilities|ways|choices|scenarios|alternatives|explanations|causes|reasons|paths|directions|strategies))\b"
+    r"[^.!?]*[:?]$",
+    re.IGNORECASE,
+)
+_OPTION = re.compile(r"(?:option|alternative|approach|variant) (?:[a-d]|\d)\b", re.IGNORECASE)
+
+
 def assertion(text: str, words: int) -> float:
     """Return how much a sentence asserts on its own."""
     if is_talk(text, words):
         return -9.0
-    score = float(min(2, _count(CAUSE, text)))
+    score = float(min(2, occurrences(CAUSE, text)))
     score += 0.7 * bool(TRACED.search(text)) + 0.7 * bool(LIMIT.search(text)) + 0.5 * bool(VERB.search(text))
-    score += 0.4 * min(2, _count(CODE, text)) + 0.3 * bool(_NUMBER.search(text))
+    score += 0.4 * min(2, occurrences(CODE, text)) + 0.3 * bool(_NUMBER.search(text))
     score -= 1.2 * bool(LEANING.match(text)) + bool(STATUS.search(text)) + 0.8 * bool(GUESS.search(text))
     score -= (
         bool(SLIP.search(text))
@@ -107,17 +134,60 @@ def best_of(sentences: Iterable[Sentence]) -> Sentence | None:
     return max(able, key=lambda each: assertion(each.text, each.words), default=None)
 
 
-def title_among(sentences: Iterable[Sentence], otherwise: Sentence) -> str:
-    """Return the text of the sentence that is understood best without the others."""
-    able = [each for each in sentences if _may_name(each)]
-    return max((otherwise, *able), key=_as_title).text
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Title:
+    """A title, and the logarithm of the odds that it is understood in a list."""
+
+    text: str
+    alone: float
 
 
-def _as_title(sentence: Sentence) -> float:
-    asserts = _ASSERTING * assertion(sentence.text, sentence.words)
-    return stands_alone(asserting_title(sentence.text)) + _LEADS * _may_lead(sentence) + asserts
+def title_among(sentences: Sequence[Sentence], otherwise: Sentence, said: Sequence[Sentence], request: str) -> Title:
+    """Return the title that is understood best, made of one of the sentences.
+
+    One that does not say what it is about is preceded by that, as the message ``said`` or the ``request`` names it.
+    """
+    able = dict.fromkeys((otherwise, *(each for each in sentences if _may_name(each))))
+    titles = [(each, _titled(each)) for each in able]
+    best = max(titles, key=_rank)
+    if best[1].alone >= _UNDERSTOOD:
+        return best[1]
+    others = [
+        (each, Title(text=preceded, alone=title.alone + _NAMED))
+        for each, title in titles
+        if (title.alone < _LEANING or not says_its_subject(title.text)) and not GUESS.search(title.text)
+        if (preceded := preceded_by_subject(title.text, each, said, request))
+    ]
+    others += [(each, _titled(each, _A_CHANGE)) for each in sentences if _may_name_a_change(each)]
+    found = max((best, *others), key=_rank)[1]
+    reasons = [each for each in (*titles, *others) if gives_a_reason(each[1].text)]
+    return found if found.alone >= _FLOOR or not reasons else max(reasons, key=_rank)[1]
 
 
+def gives_a_reason(text: str) -> bool:
+    return CAUSE.search(text) is not None and GUESS.search(text) is None
+
+
+def _titled(sentence: Sentence, cost: float = 0.0) -> Title:
+    text = asserting_title(without_opening(sentence.text))
+    return Title(text=text, alone=stands_alone(text) - cost)
+
+
+def _may_name_a_change(sentence: Sentence) -> bool:
+    text = sentence.text
+    changed = CHANGE.match(text) is not None and not CHECKS.match(text) and not _NEW.match(text)
+    return changed and CODE.search(text) is not None and not (_DID.search(text) or is_status(text))
+
+
+_NEW = re.compile(r"new\b", re.IGNORECASE)
+
+
+def _rank(able: tuple[Sentence, Title]) -> float:
+    sentence, title = able
+    return title.alone + _LEADS * _may_lead(sentence) + _ASSERTING * assertion(sentence.text, sentence.words)
+
+
+_UNDERSTOOD, _LEANING, _NAMED, _A_CHANGE = 0.5, 0.0, 0.7, 0.5
 _ASSERTING = 0.25
 _LEADS = 0.4
 """What a sentence that claims something has before others, in logarithms of odds."""
@@ -135,106 +205,35 @@ _FEWEST_OF_A_NAME = 5
 _POINTS = re.compile(r"(?:look|see|check|try|note)\b", re.IGNORECASE)
 
 
-def worth_to_readers(claim: Claim, title: str, request: str, *, required: bool = False) -> float:
+def worth_to_readers(claim: Claim, title: Title, request: str, *, required: bool = False) -> float:
     """Return the worth of a claim's note with this title, answering ``request``, less what readers would miss in it.
 
-    A title that leans on the session costs by its odds; what they would probably throw away is worth nothing,
-    unless it names a cause or a person ``required`` it.
+    A title that leans on the session costs by its odds. What is not understood by its title, and what they would probably throw
+    away, is worth nothing, unless it names a cause or a person ``required`` it.
     """
-    alone = stands_alone(title)
+    alone = title.alone
     said = [each.text for each in claim.sentences]
     spared = required or any(names_a_cause(each) for each in said)
-    if not spared and _verdicts()["junk"].odds(features_of_note(alone, said, request)) > _PROBABLY:
+    dark = alone < _FLOOR and not gives_a_reason(title.text)
+    if not spared and (dark or thrown_away(alone, said, request) > _PROBABLY):
         return -math.inf
     cost = _LEANS * max(0.0, _CLEAR - alone)
     return claim.worth - (min(_MOST_OF_A_CAUSE, cost) if spared else cost)
 
 
 _LEANS, _CLEAR = 0.5, 0.5
+_FLOOR = 0.4
 _MOST_OF_A_CAUSE = 0.35
 _PROBABLY = -1.6
 """Logarithms of odds. Few notes are thrown away, so that of those above even one in six two fifths were."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Verdict:
-    """A logistic regression: the logarithm of the odds of one verdict of readers, fitted to what they said of titles and notes."""
-
-    bias: float
-    signs: Mapping[str, tuple[re.Pattern[str], bool, float]]
-    measures: Mapping[str, float]
-
-    def odds(self, found: Mapping[str, float]) -> float:
-        weights = {**self.measures, **{name: weight for name, (_, _, weight) in self.signs.items()}}
-        return self.bias + sum(weights[name] * value for name, value in found.items())
-
-    def shown(self, texts: Sequence[str]) -> dict[str, float]:
-        """Return in which part of the texts each sign is."""
-        return {
-            name: sum((sign.match if first else sign.search)(text) is not None for text in texts) / max(1, len(texts))
-            for name, (sign, first, _) in self.signs.items()
-        }
-
-
-@cache
-def _verdicts() -> Mapping[str, _Verdict]:
-    data = tomllib.loads(files(__package__).joinpath("readers.toml").read_text(encoding="utf-8"))
-    cues = {"code": CODE, "guess": GUESS, "headless": HEADLESS, "leaning": LEANING, "limit": LIMIT, "self": SELF, "traced": TRACED}
-    return {
-        verdict: _Verdict(
-            bias=said["bias"],
-            measures=said["measures"],
-            signs={
-                name: (cues[name] if name in cues else re.compile(sign["is"]), sign.get("first", False), sign["weight"])
-                for name, sign in said["signs"].items()
-            },
-        )
-        for verdict, said in data.items()
-    }
-
-
-def stands_alone(title: str) -> float:
-    """Return the logarithm of the odds that a reader understands a title without what stands before it."""
-    return _verdicts()["alone"].odds(features_of_title(title))
-
-
-def features_of_title(title: str) -> dict[str, float]:
-    name, subject = _A_NAME.search(title), _SUBJECT.match(title)
-    return _verdicts()["alone"].shown([title]) | {
-        "characters": len(title) / TITLE_CHARS,
-        "codes": _count(CODE, title) / 4,
-        "names": _count(_A_NAME, title) / 4,
-        "name in subject": float(name is not None and subject is not None and name.start() <= subject.end("subject")),
-        "commas": min(3, title.count(",")) / 3,
-        "whole": float(is_whole(title)),
-    }
-
-
-def features_of_note(alone: float, texts: Sequence[str], request: str) -> dict[str, float]:
-    text = " ".join(texts)
-    words = len(text.split())
-    return _verdicts()["junk"].shown(texts) | {
-        "words": math.log(1 + words),
-        "codes": min(1.0, 8 * len(CODE.findall(text)) / max(1, words)),
-        "causes": min(3, _count(CAUSE, text)) / 3,
-        "title": max(-1.0, min(1.0, alone / 3)),
-        "request": float(bool(request)),
-        "question": float("?" in request),
-    }
-
-
-_A_NAME = re.compile(
-    r"`[^`]+`|\b\w+[._/]\w[\w./-]*|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b[A-Z]{2,}\w*\b|(?<=[a-z,] )[A-Z][a-zA-Z]{2,}"
-)
-_SUBJECT = re.compile(
-    r"(?P<subject>.*?)\b(?:is|are|was|were|has|have|had|can|cannot|must|should|will|would|does|do|did|may|\w+s|\w+ed)\b"
-)
 _YOU = re.compile(r"\byou(?:r|'\w+)?\b", re.IGNORECASE)
 _WILL = re.compile(r"\b(?:will|would|could|should)\b|\b\w+'(?:ll|d)\b", re.IGNORECASE)
 
 
 _ORDER = re.compile(r"(?:please|then|also|do not|don'?t|avoid)\s", re.IGNORECASE)
-_NO_OPENING = re.compile(r"[(*→]|#\d|\d+\s*[(:.)]|only\s[~\d]", re.IGNORECASE)
+_NO_OPENING = re.compile(r"[(*→]|#\d|\d+\s*[(:.)]|only\s[~\d]|(?:pros?|cons?|before|after|e\.g)\W", re.IGNORECASE)
 
 
 _WAS_CHANGED = re.compile(
@@ -246,14 +245,6 @@ _DID = re.compile(
     r"\b(?:i|we)(?:'ve| have)? (?:also |just |now |then )?(?:\w+ed|made|ran|wrote|sent|kept|left|put|set)\b", re.IGNORECASE
 )
 """A report of what the agent did."""
-
-
-def names_something(text: str) -> bool:
-    """Return whether a sentence has a proper name after its first word."""
-    return _PROPER.search(text) is not None
-
-
-_PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-zA-Z]{2,}")
 
 
 def _may_lead(sentence: Sentence) -> bool:
@@ -271,6 +262,51 @@ def _may_lead(sentence: Sentence) -> bool:
     ):
         return False
     return assertion(text, sentence.words) >= _ASSERTS
+
+
+def only_lists_changes(heart: Sequence[Sentence], best: Sentence, asked: str) -> bool:
+    """Return whether a message says no more than a commit does: what was changed, and neither why nor what holds from now on."""
+    if any(cue.search(each.text) for cue in (CAUSE, TRACED, CHOICE, LIMIT) for each in heart):
+        return False
+    changes = sum(bool(_CHANGED.search(each.text) or _FILE_FIRST.match(each.text)) for each in heart)
+    return (
+        (len(heart) >= _FEWEST_CHANGES and changes >= _MOSTLY * len(heart))
+        or _TITLE_OF_CHANGE.match(title := asserting_title(best.text)) is not None
+        or _FILE_FIRST.match(title) is not None
+        or _ASKED_TO_COMMIT.match(asked) is not None
+        or any(_UNTRIED.search(each.text) for each in heart)
+    )
+
+
+_FEWEST_CHANGES, _MOSTLY = 3, 0.6
+_CHANGED = lazy_regex(
+    r"\b(?:added|adds|updated|removed|renamed|moved|replaced|changed|created|extracted|deleted|switched|imported|rewrote|extended"
+    r"|wrapped|new|now|fixed)\b",
+    re.IGNORECASE,
+)
+_FILE_FIRST = lazy_regex(r"`?[\w./-]{1,120}\.[a-z]{1,5}`?(?::[\d-]+)?`?\s*[—:-]")
+_TITLE_OF_CHANGE = lazy_regex(
+    r"(?:Added|Updated|Removed|Renamed|Moved|Replaced|Changed|Created|Fixed|Switched|Wrapped|Now|New|Dropped"
+    r"|[A-Z][a-z]+s (?:the|an?|all|any|each|if|on|it))\b"
+)
+_ASKED_TO_COMMIT = lazy_regex(
+    r"\W*(?:(?:ok(?:ay)?|yes|great|good|please|can you|now|and|then|let'?s)\W+){0,4}"
+    r"(?:commit|push|merge|(?:open|create) a pr|rebase)\b",
+    re.IGNORECASE,
+)
+_UNTRIED = lazy_regex(r"\b(?:should now|these changes (?:will|should))\b", re.IGNORECASE)
+
+
+def instructs_the_person(said: Sequence[Sentence]) -> bool:
+    """Return whether a message instructs the person what to change: nothing shows that it was done, or that it works."""
+    return any(_BY_HAND.search(each.text) for each in said)
+
+
+_BY_HAND = lazy_regex(
+    r"\blet's (?:fix|update|create|add|modify)\b|\bthis (?:will|change will|should) (?:resolve|fix)\b|\bthese changes\b"
+    r"|\byou(?:'ll| will)? need to\b|\bmake sure (?:to|you|all)\b|\bhere'?s how\b",
+    re.IGNORECASE,
+)
 
 
 def claim_of(said: Sequence[Sentence], asked: str, failures: int) -> Claim | None:
@@ -385,7 +421,7 @@ def _worth_of_outcome(
 
     worth = 3.2 + 0.22 * min(1.0, sum(len(each.text) for each in said) / _FULL) + 0.065 * min(5, shared)
     worth += 0.15 * max(0.0, claim.worth - _MODEST) if claim is not None else 0.0
-    worth += 0.03 * min(8, sum(_count(CODE, each.text) for each in said)) + 0.09 * math.log(1 + failures)
+    worth += 0.03 * min(8, sum(occurrences(CODE, each.text) for each in said)) + 0.09 * math.log(1 + failures)
     worth += 0.5 * (requirement is not None) + 0.65 * sum(bool(CHANGE.match(each.text)) for each in said) / len(said)
     return worth - 0.8 * share(GUESS) - 1.6 * share(OFFER)
 
@@ -433,7 +469,7 @@ def _worth(heart: Sequence[Sentence], best: Sentence, asked: str, failures: int)
         return sum(bool(cue.search(each.text)) for each in heart) / len(heart)
 
     worth = 0.7 * math.log(1 + words) + 0.25 * assertion(best.text, best.words)
-    worth += 0.15 * min(4, sum(_count(CAUSE, each.text) for each in heart)) + 0.25 * math.log(1 + failures)
+    worth += 0.15 * min(4, sum(occurrences(CAUSE, each.text) for each in heart)) + 0.25 * math.log(1 + failures)
     worth += 0.6 * len(about & own) / max(1, len(about)) + 0.15 * math.log(1 + len(asked.split()))
     changes = sum(bool(CHANGE.match(each.text)) for each in heart) / len(heart)
     worth -= 0.8 * share(SELF) + 0.6 * share(STATUS) + _GUESSED * share(GUESS) + 0.5 * changes
@@ -558,7 +594,3 @@ def is_talk(text: str, words: int) -> bool:
     if text.endswith(("?", ":")) or OFFER.search(text) or ANNOUNCING.match(text):
         return True
     return words < 12 and bool(STEP.match(text) or STATUS.search(text))
-
-
-def _count(cue: re.Pattern[str], text: str) -> int:
-    return sum(1 for _ in zip(cue.finditer(text), range(4), strict=False))

@@ -5,7 +5,6 @@ that was found, and a message that claims something.
 """
 
 import re
-from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
@@ -16,16 +15,17 @@ from kite_memory.distill.offline.claims import (
     assertion,
     best_of,
     claim_of,
+    instructs_the_person,
     is_talk,
     named_cause,
     names_a_cause,
-    names_something,
+    only_lists_changes,
     outcome_of,
     request_in,
     sentences_of_turn,
     settled_cause,
     settled_choice,
-    stands_alone,
+    settled_sentences,
     title_among,
     withdrawn,
     worth_to_readers,
@@ -45,27 +45,22 @@ from kite_memory.distill.offline.people import (
     wishes,
 )
 from kite_memory.distill.offline.preferences import RulingThread, named_after, preferences_of, recommended, taken, threads
+from kite_memory.distill.offline.titles import asserting_title, stands_alone, title_of, title_with_reason
 from kite_memory.distill.offline.wording import (
     CAUSE,
     CHOICE,
-    CODE,
     PASSING,
     OfflineDraft,
     Sentence,
     Turn,
-    asserting_title,
     in_own_words,
-    instructs_the_person,
     joined,
-    only_lists_changes,
     rejected_in,
     said_by_person,
     sentences_of,
-    title_of,
-    title_with_reason,
     without_opening,
 )
-from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
+from kite_memory.distill.parse_answer import BODY_CHARS
 from kite_memory.distill.prose import Established, key_lines, one_line, options_in, picked, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Rejected
@@ -164,7 +159,7 @@ def _agreed(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
         evidence=(best.event.id, turn.asked.id),
         importance=2,
         origin="user",
-        rejected=tuple(rejected_in(each.text for each in agreed_on))[:3],
+        rejected=tuple(rejected_in((each.text for each in agreed_on), of_agent=True))[:3],
     )
 
 
@@ -186,23 +181,23 @@ def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[O
         opening, first = first, False
         if event.id not in fresh or (event is last and after is not None and _turns_down(after)):
             continue
-        mine = [each for each in standing if each.event is event]
+        mine = settled_sentences([each for each in standing if each.event is event])
         if instructs_the_person(mine) and not any(each.call for each in turn.events):
             continue
         conceded = _conceded(turn, event) if opening else ""
         outcome = outcome_of(mine, request_in(turn), failures, _requirement(turn)) if event is last else None
         if outcome is not None:
             if not only_lists_changes(outcome.sentences, outcome.best, asked_in(turn)):
-                yield _came_of(turn, outcome, conceded, discarded)
+                yield _came_of(turn, outcome, mine, conceded, discarded)
         elif found := named_cause(mine):
-            yield _settled(turn, found, "insight")
+            yield _settled(turn, found, mine, "insight")
         elif (claim := claim_of(mine, asked_in(turn), failures)) is not None:
-            yield _claimed(turn, claim, conceded, discarded)
+            yield _claimed(turn, claim, mine, conceded, discarded)
     settled = settled_cause(turn, said)
     if settled is not None and settled.best.event.id in fresh and len(title_of(settled.best.text).split()) >= _TITLE_OF_A_CAUSE:
-        yield _settled(turn, settled, "insight")
+        yield _settled(turn, settled, said, "insight")
     elif (chosen := settled_choice(said)) and chosen.best.event.id in fresh:
-        yield _settled(turn, chosen, "decision")
+        yield _settled(turn, chosen, said, "decision")
 
 
 def _turns_down(turn: Turn) -> bool:
@@ -214,13 +209,13 @@ _NO = re.compile(
 )
 
 
-def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Sentence]) -> OfflineDraft:
+def _claimed(turn: Turn, claim: Claim, said: Sequence[Sentence], conceded: str, discarded: Sequence[Sentence]) -> OfflineDraft:
     """Return the draft of a claim. If the agent begins by conceding, the person's words come first, since the rest follows them."""
     text = joined(each.text for each in (claim.sentences[:2] if conceded else claim.sentences))
     evidence = [claim.best.event.id]
     causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
     kind: Literal["decision", "insight", "fact"] = "decision" if choices > causes else "insight" if causes else "fact"
-    title = _with_subject(title_among(claim.sentences[:3] if conceded else claim.sentences, claim.best), text)
+    title = title_among(claim.sentences[:3] if conceded else claim.sentences, claim.best, said, asked_in(turn))
     if conceded and turn.asked:
         text, kind = f"{_quotation(conceded)} {text}", "decision"
     if turn.asked and (conceded or len(stems(asked_in(turn)) & stems(text)) >= _ANSWERS):
@@ -230,14 +225,14 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
     return OfflineDraft(
         rule="conceded" if conceded else "claim",
         kind=kind,
-        title=title,
+        title=title.text,
         body=clip(text, BODY_CHARS),
         evidence=tuple(evidence),
         importance=2,
         origin="assistant",
         worth=worth_to_readers(claim, title, conceded) + (_CONCEDED if conceded else 0),
-        rejected=tuple(rejected_in(each.text for each in claim.sentences))[:3] if kind == "decision" else (),
-        symptom=_symptom(turn, f"{title} {text}") if kind == "insight" else "",
+        rejected=tuple(rejected_in((each.text for each in claim.sentences), of_agent=True))[:3] if kind == "decision" else (),
+        symptom=_symptom(turn, f"{title.text} {text}") if kind == "insight" else "",
     )
 
 
@@ -249,7 +244,7 @@ def _requirement(turn: Turn) -> Sentence | None:
     return next((each for each in sentences_of(turn.asked, words) if states_requirement(each.text, each.words)), None)
 
 
-def _came_of(turn: Turn, outcome: Claim, conceded: str, discarded: Sequence[Sentence]) -> OfflineDraft:
+def _came_of(turn: Turn, outcome: Claim, said: Sequence[Sentence], conceded: str, discarded: Sequence[Sentence]) -> OfflineDraft:
     """Return the draft of what came of a request: the person's words, and what the agent's closing message says."""
     words = one_line(said_by_person(turn.asked)) if turn.asked else ""
     quoted = words if len(words) <= TYPED and not MACHINE.search(words) and len(stems(words)) >= _FEWEST_ASKED else ""
@@ -257,59 +252,48 @@ def _came_of(turn: Turn, outcome: Claim, conceded: str, discarded: Sequence[Sent
     causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
     found = causes > 0 or any(names_a_cause(each.text) for each in outcome.sentences)
     kind: Literal["decision", "insight", "fact"] = "decision" if conceded or choices > causes else "insight" if found else "fact"
-    title = _with_subject(without_opening(title_among(outcome.sentences, outcome.best)), text)
+    title = title_among(outcome.sentences, outcome.best, said, asked_in(turn))
     body = f"{_quotation(quoted, _REQUEST)} {text}" if quoted else text
     if kind == "insight" and discarded:
         body = f"{body}{_ruled_out(discarded)}"
     return OfflineDraft(
         rule="outcome",
         kind=kind,
-        title=title,
+        title=title.text,
         body=clip(body, BODY_CHARS),
         evidence=(*((turn.asked.id,) if turn.asked and quoted else ()), outcome.sentences[0].event.id),
         importance=2,
         origin="assistant",
         worth=worth_to_readers(outcome, title, quoted, required=_requirement(turn) is not None),
-        rejected=tuple(rejected_in(each.text for each in outcome.sentences))[:3] if kind == "decision" else (),
-        symptom=_symptom(turn, f"{title} {text}") if kind == "insight" else "",
+        rejected=tuple(rejected_in((each.text for each in outcome.sentences), of_agent=True))[:3] if kind == "decision" else (),
+        symptom=_symptom(turn, f"{title.text} {text}") if kind == "insight" else "",
     )
 
 
 _FEWEST_ASKED, _REQUEST = 2, 400
 
 
-def _with_subject(sentence: str, text: str) -> str:
-    """Return the sentence as a title; if it names nothing, with the code that the text names most, if it does so repeatedly."""
-    title = asserting_title(sentence)
-    if CODE.search(title) or names_something(title):
-        return title
-    named = Counter(_QUOTED_NAME.findall(text)).most_common(1)
-    subject = named[0][0] if named and named[0][1] > 1 else ""
-    return f"{title} (`{subject}`)" if subject and len(title) + len(subject) + 5 <= TITLE_CHARS else title
-
-
-_QUOTED_NAME = re.compile(r"`([\w./:-]{3,40})`")
 _CONCEDED = 0.5
 _TITLE_OF_A_CAUSE = 4
 _ANSWERS = 2
 """Words that a prompt shares with what is said in its turn for that to count as its answer."""
 
 
-def _settled(turn: Turn, claim: Claim, kind: Literal["insight", "decision"]) -> OfflineDraft:
+def _settled(turn: Turn, claim: Claim, said: Sequence[Sentence], kind: Literal["insight", "decision"]) -> OfflineDraft:
     text = joined(each.text for each in claim.sentences)
-    title = asserting_title(title_among(claim.sentences, claim.best))
+    title = title_among(claim.sentences, claim.best, said, asked_in(turn))
     if claim.discarded:
         text = f"{text}{_ruled_out(claim.discarded)}"
     return OfflineDraft(
         rule="cause",
         kind=kind,
-        title=title,
+        title=title.text,
         body=text,
         evidence=tuple(dict.fromkeys(each.event.id for each in claim.sentences)),
         importance=2,
         origin="assistant",
         worth=worth_to_readers(claim, title, "", required=True),
-        rejected=tuple(rejected_in(each.text for each in claim.sentences))[:2] if kind == "decision" else (),
+        rejected=tuple(rejected_in((each.text for each in claim.sentences), of_agent=True))[:2] if kind == "decision" else (),
         symptom=_symptom(turn, text) if kind == "insight" else "",
     )
 
@@ -498,7 +482,7 @@ def _plan(event: Event) -> OfflineDraft | None:
         evidence=(event.id,),
         importance=2,
         origin="user",
-        rejected=tuple(rejected_in(each.text for each in said))[:3],
+        rejected=tuple(rejected_in((each.text for each in said), of_agent=True))[:3],
     )
 
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from kite_memory.distill.asked_to_keep import VERB
 from kite_memory.distill.offline.claims import assertion
 from kite_memory.distill.offline.people import EVERYWHERE, FOR_NOW, MACHINE, asks, directs, is_firm, wishes, without_assent
+from kite_memory.distill.offline.titles import asserting_title, title_of
 from kite_memory.distill.offline.wording import (
     ASKING,
     BINDING,
@@ -26,13 +27,11 @@ from kite_memory.distill.offline.wording import (
     OfflineDraft,
     Sentence,
     Turn,
-    asserting_title,
     in_own_words,
     joined,
     rejected_in,
     said_by_person,
     sentences_of,
-    title_of,
     without_opening,
 )
 from kite_memory.distill.prose import one_line, options_in, picked, stems
@@ -336,7 +335,7 @@ def _wishes(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
         for wish in wishes(event) if event.id in fresh else ():
             yield OfflineDraft(
                 rule="wish",
-                kind="preference",
+                kind="decision" if _OF_ONE_PLACE.search(wish.text) and not is_firm(wish.text) else "preference",
                 title=title_of(without_opening(wish.text)),
                 body=in_own_words(wish.text, _QUOTED),
                 evidence=(event.id,),
@@ -345,6 +344,12 @@ def _wishes(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
                 rejected=tuple(rejected_in([wish.text]))[:2],
                 everywhere=bool(EVERYWHERE.search(wish.text)),
             )
+
+
+_OF_ONE_PLACE = lazy_regex(
+    r"\b[\w.-]+/[\w.-]+|\b[\w-]+\.[a-z]{1,4}\b|\bthis (?:file|function|method|test|class|page|one|branch|pr)\b", re.IGNORECASE
+)
+"""A file, a package, or what is before the person: a wish that names it is about that alone."""
 
 
 def _manners(turn: Turn) -> Iterator[OfflineDraft]:
