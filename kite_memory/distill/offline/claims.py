@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kite_memory.distill.offline.titles import (
     asserting_title,
+    is_whole,
     names_something,
     preceded_by_subject,
     says_its_subject,
@@ -160,12 +161,15 @@ def title_among(sentences: Sequence[Sentence], otherwise: Sentence, said: Sequen
     ]
     others += [(each, _titled(each, _A_CHANGE)) for each in sentences if _may_name_a_change(each)]
     found = max((best, *others), key=_rank)[1]
-    reasons = [each for each in (*titles, *others) if gives_a_reason(each[1].text)]
+    reasons = [each for each in (*titles, *others) if _may_lead(each[0]) and gives_a_reason(each[1].text)]
     return found if found.alone >= _FLOOR or not reasons else max(reasons, key=_rank)[1]
 
 
 def gives_a_reason(text: str) -> bool:
-    return CAUSE.search(text) is not None and GUESS.search(text) is None
+    return CAUSE.search(_SINCE_THEN.sub("", text)) is not None and GUESS.search(text) is None and is_whole(text)
+
+
+_SINCE_THEN = re.compile(r"\bsince then\b", re.IGNORECASE)
 
 
 def _titled(sentence: Sentence, cost: float = 0.0) -> Title:
@@ -202,7 +206,7 @@ def _may_name(sentence: Sentence) -> bool:
 
 
 _FEWEST_OF_A_NAME = 5
-_POINTS = re.compile(r"(?:look|see|check|try|note)\b", re.IGNORECASE)
+_POINTS = re.compile(r"(?:look|see|check|try|note|what happens|why|how|where|who|whether)\b", re.IGNORECASE)
 
 
 def worth_to_readers(claim: Claim, title: Title, request: str, *, required: bool = False) -> float:

@@ -443,7 +443,7 @@ _OF_THE_TALK = lazy_regex(
 )
 _LONGEST_QUESTION, _FEWEST_OF_A_QUESTION, _OFTEN = 80, 2, 3
 _BEFORE = 3
-_CODE_FIRST = lazy_regex(r"^(?:(?:The|In|So|But|Both|And|Each) )?(?:[A-Z]?[a-z]+ )?`(?P<name>[\w./:()<>-]{3,50})`")
+_CODE_FIRST = lazy_regex(r"^(?:(?:The|In|So|But|Both|And|Each) )?(?:(?!\w+ed )[A-Za-z]+ )?`(?P<name>[\w./:()<>-]{3,50})`")
 _FILE = lazy_regex(
     r"(?<![\w/])(?P<name>(?:[\w.-]+/)*[\w-]+\.(?:py|go|ts|tsx|js|jsx|rs|toml|ya?ml|sql|sh|rb|java|kt|c|h|cpp|cs|css|scss|html))\b"
 )
