@@ -250,8 +250,7 @@ def run(config: Config, wanted: ServeOptions, *, report: Callable[[BaseException
     """Serve until SIGINT or SIGTERM. Raises `UsageError` for unsafe settings, `KiteError` if it cannot listen."""
     import anyio
 
-    from kite_memory.mcp_server.audit import Audit
-    from kite_memory.mcp_server.auth_middleware import AccessRules, Admission, Readiness
+    from kite_memory.mcp_server.auth_middleware import AccessRules, Admission, Audit, Readiness
     from kite_memory.mcp_server.http import RequestLimits, serve
     from kite_memory.mcp_server.tokens import Tokens
 

@@ -16,14 +16,16 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kite_memory.mcp_server.audit import Audit, Metrics, MetricsMissing
 from kite_memory.mcp_server.auth_middleware import (
     ADMITTED,
     LONGEST_BODY,
     Admission,
     Admitted,
+    Audit,
     AuthMiddleware,
     Buckets,
+    Metrics,
+    MetricsMissing,
     Readiness,
 )
 from kite_memory.mcp_server.server import Report, client_of, server_over

@@ -13,8 +13,7 @@ from typing import Any
 
 import anyio
 
-from kite_memory.mcp_server.audit import Audit
-from kite_memory.mcp_server.auth_middleware import AccessRules, Admission, Readiness, TokenIssuer
+from kite_memory.mcp_server.auth_middleware import AccessRules, Admission, Audit, Readiness, TokenIssuer
 from kite_memory.mcp_server.http import RequestLimits, serve
 from kite_memory.mcp_server.tokens import Tokens
 from kite_memory.tools.declarations import Perform

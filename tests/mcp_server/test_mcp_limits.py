@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.mcp_server.audit import Audit
-from kite_memory.mcp_server.auth_middleware import Buckets
+from kite_memory.mcp_server.auth_middleware import Audit, Buckets
 
 
 def test_a_bucket_gives_what_it_holds_and_fills_up_again() -> None:

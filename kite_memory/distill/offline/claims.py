@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kite_memory.distill.offline.titles import (
     asserting_title,
-    is_whole,
+    gives_a_reason,
     names_something,
     preceded_by_subject,
     says_its_subject,
@@ -84,7 +84,7 @@ def sentences_of_turn(turn: Turn) -> list[Sentence]:
 
 
 def settled_sentences(said: Sequence[Sentence]) -> list[Sentence]:
-    """Return the sentences without the items of lists of what could be, or could be chosen: nobody says that it is so."""
+    """Return the sentences without the items of lists of what could be, or could be chosen: none of it is said to be so."""
     kept: list[Sentence] = []
     possible = False
     for each in said:
@@ -161,15 +161,8 @@ def title_among(sentences: Sequence[Sentence], otherwise: Sentence, said: Sequen
     ]
     others += [(each, _titled(each, _A_CHANGE)) for each in sentences if _may_name_a_change(each)]
     found = max((best, *others), key=_rank)[1]
-    reasons = [each for each in (*titles, *others) if _may_lead(each[0]) and gives_a_reason(each[1].text)]
+    reasons = [each for each in (*titles, *others) if gives_a_reason(each[1].text)]
     return found if found.alone >= _FLOOR or not reasons else max(reasons, key=_rank)[1]
-
-
-def gives_a_reason(text: str) -> bool:
-    return CAUSE.search(_SINCE_THEN.sub("", text)) is not None and GUESS.search(text) is None and is_whole(text)
-
-
-_SINCE_THEN = re.compile(r"\bsince then\b", re.IGNORECASE)
 
 
 def _titled(sentence: Sentence, cost: float = 0.0) -> Title:

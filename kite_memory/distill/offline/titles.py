@@ -12,6 +12,7 @@ from itertools import accumulate
 
 from kite_memory.distill.offline.wording import (
     CAUSE,
+    CHANGE,
     CODE,
     GUESS,
     HEADLESS,
@@ -379,6 +380,16 @@ def names_something(text: str) -> bool:
 
 
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-zA-Z]{2,}")
+
+
+def gives_a_reason(title: str) -> bool:
+    """Return whether a title says why something is so, or was changed."""
+    if CAUSE.search(_SINCE_THEN.sub("", title)) is None or GUESS.search(title) or LEANING.match(title):
+        return False
+    return is_whole(title) or CHANGE.match(title) is not None
+
+
+_SINCE_THEN = lazy_regex(r"\bsince then\b", re.IGNORECASE)
 
 
 def says_its_subject(title: str) -> bool:
