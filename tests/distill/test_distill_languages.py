@@ -112,6 +112,29 @@ def test_questions_and_thanks_settle_nothing(said: tuple[str, ...]) -> None:
     assert not items(*said)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        (
+            "peux-tu ranger le dossier des bons de livraison ?",
+            "Si tu veux, je peux aussi archiver les anciens, car il y en a 300.",
+            "non c'est bon",
+            "D'accord.",
+        ),
+        (
+            "la página de horarios da error",
+            "Voy a mirar los registros, porque el fallo puede venir de varios sitios.",
+            "vale",
+            "Sigo con ello.",
+        ),
+        ("der versand klemmt", "Ich sehe nach.", "und?", "Schritt 2 von 3 ist fertig. Das Problem ist noch nicht gefunden."),
+        ("o envio parou", "Vou olhar.", "e aí?", "Etapa 2 de 3 concluída com sucesso, porque os testes passaram."),
+    ],
+)
+def test_what_an_agent_offers_or_does_not_know_yet_is_no_note(said: tuple[str, ...]) -> None:
+    assert not items(*said)
+
+
 def test_english_is_left_to_the_english_rules() -> None:
     events = events_of(
         "the queue is full", "I could limit its length.", "never drop anything, at most 500 jobs", "Done, 429 above that."

@@ -464,6 +464,59 @@ def test_what_is_or_should_have_been_was_not_turned_down(sentence: str) -> None:
     assert list(rejected_in([sentence])) == []
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "It fails fast instead of silently corrupting the feed.",
+        "Feeds are numbered from zero instead of keeping the latest at the root.",
+        "The tracker is a real status document instead of a raw backlog.",
+    ],
+)
+def test_what_an_agent_says_by_way_of_contrast_was_not_rejected(sentence: str) -> None:
+    assert list(rejected_in([sentence], of_agent=True)) == []
+
+
+def test_what_an_agent_chose_against_was_rejected() -> None:
+    said = "We use one advisory lock instead of a lock file."
+
+    assert list(rejected_in([said], of_agent=True)) == [Rejected(alternative="a lock file", reason="")]
+
+
+POSSIBLE = """`ParseFeed` loses rows. There are three possible causes:
+
+- `FeedReader` never flushes its buffer because the writer is closed first.
+- `FeedIndex` drops rows because its key is cut after 64 bytes.
+
+`FeedWriter` was ruled out because its output has 412 rows, as many as `feeds.csv` has in the test."""
+
+
+def test_what_is_only_possible_is_no_fact() -> None:
+    (found,) = distilled(event(1, "why do feeds lose rows?"), agent(2, POSSIBLE))
+
+    assert "FeedWriter" in found.body and "FeedReader" not in found.body and "FeedIndex" not in found.body
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        (
+            "## Feed cleanup\n\nEach run keeps all rows of the first one because nothing closes them before that, and they are only"
+            " dropped at the very end.",
+            "Feed cleanup: ",
+        ),
+        (
+            "`FeedIndex` holds them. Each run writes the rows whose names begin alike to one place because nothing compares the rest"
+            " of them.",
+            "`FeedIndex`: ",
+        ),
+    ],
+)
+def test_a_title_that_names_nothing_is_preceded_by_its_subject(said: str, title: str) -> None:
+    (found,) = distilled(event(1, "The second run must never be slower than the first run."), agent(2, said))
+
+    assert found.title.startswith(title)
+
+
 def test_code_that_lost_keeps_its_marks_and_is_no_reason_for_itself() -> None:
     said = "Serve it as a plain binary rather than a bare `go run`."
 

@@ -5,7 +5,7 @@ import pytest
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.extensions.contract.extractor_contract import chunk, event
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.note import Preference, RecordItem
+from kite_memory.model.note import Decision, Preference, RecordItem
 
 
 def items_of(*said: str) -> tuple[RecordItem, ...]:
@@ -111,3 +111,64 @@ def test_how_the_work_is_handed_over_is_told_in_the_words_of_the_person_alone() 
         "can you split it into meaningful commits?", "I'll make meaningful commits: first the parser, then its tests."
     )
     assert "parser" not in kept.body
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "title"),
+    [
+        (
+            "I could use RabbitMQ or a table in SQLite. Which do you prefer?",
+            "a table. rabbitmq is one more thing that dies at night",
+            "A table: rabbitmq is one more thing that dies at night",
+        ),
+        (
+            "To the old NAS or to S3: which would you like?",
+            "the NAS, since S3 costs us 40 euros a month",
+            "The NAS, since S3 costs us 40 euros a month",
+        ),
+        ("Should I use poetry or uv here?", "uv please, poetry takes ages on the CI", "Uv: poetry takes ages on the CI"),
+    ],
+)
+def test_an_answer_that_names_what_the_question_offered_is_a_decision(asked: str, answer: str, title: str) -> None:
+    (decided,) = items_of("we need it for the label printer", asked, answer)
+
+    assert (type(decided), decided.title, decided.origin) == (Decision, title, "user")
+    assert answer.rstrip(".")[-20:] in decided.body
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("Shall I commit this or go on with the tests?", "commit, then the tests please"),
+        ("Should I look at the server log or the client log first?", "the server log for now, it has more lines in it"),
+        ("Should it be red or green?", "neither, both of them look like a warning"),
+    ],
+)
+def test_an_errand_or_an_answer_for_the_moment_is_none(asked: str, answer: str) -> None:
+    assert not items_of("look at the label printer", asked, answer)
+
+
+def test_a_rule_of_its_own_is_no_part_of_the_answers_before_it() -> None:
+    (decided, wished) = items_of(
+        "where do we keep the labels?",
+        "In SQLite or in PostgreSQL. Which one do you want?",
+        "sqlite, there is only one box and never more than two writers",
+        "OK.",
+        "one rule for this repo: always run the linter before a commit",
+        "Noted.",
+    )
+
+    assert "linter" not in decided.body and "sqlite" not in wished.body
+    assert wished.title == "Always run the linter before a commit"
+
+
+def test_a_rule_is_not_named_after_its_reason() -> None:
+    (wished,) = preferences("from now on each label needs a file that undoes it, we had no way back last time", "OK.")
+
+    assert wished.title.startswith("Each label needs a file that undoes it")
+
+
+def test_a_wish_about_one_file_is_a_decision_about_it() -> None:
+    (kept,) = items_of("I'd prefer to export `selector` from labels/printer.go", "Done.")
+
+    assert isinstance(kept, Decision)

@@ -30,10 +30,8 @@ from kite_memory.text.stems import FREQUENT, language_of
 _READ = 4_000
 _TYPED = 700
 _MADE_OF_IT = 600
-_BRIEF = 300
-"""Most characters of an answer to a proposal that is no question, and of the proposal."""
-_REQUEST = 200
-"""Most characters of a request that is quoted before what was decided on it."""
+_BRIEF, _REQUEST = 300, 200
+"""Most characters of an answer to a proposal that is no question, and of the proposal; of a request that is quoted before it."""
 _FEWEST_STEMS = 2
 _FEWEST_OF_A_CAUSE = 5
 _FIRM = 2
@@ -51,6 +49,7 @@ class Cues:
     things are to be done from now on, ``politely`` the same as a question, ``keep`` a fact to remember. ``cause`` is a reason,
     ``found`` the reason of a trouble, ``trouble`` what needs one, ``recommends`` a proposal of the agent. ``asking``, ``ordering``
     and ``passing`` are questions, orders of the moment, and what holds only for now; ``addressing`` speaks of what the agent does.
+    ``doing`` is what an agent does, offers or does not know yet, and where the work stands; ``declining`` says "no, thanks".
     """
 
     assent: re.Pattern[str]
@@ -69,6 +68,8 @@ class Cues:
     ordering: re.Pattern[str]
     passing: re.Pattern[str]
     addressing: re.Pattern[str]
+    doing: re.Pattern[str]
+    declining: re.Pattern[str]
 
 
 @cache
@@ -182,7 +183,11 @@ def _weight(text: str, cues: Cues) -> int:
 def _settles(sentence: str, cues: Cues, asked: bool) -> bool:
     """Return whether a sentence holds for longer than the moment; ``asked`` is whether it answers a question."""
     said = _without_connection(sentence, cues)
-    if cues.passing.search(sentence) or (sentence.endswith(_QUESTION) and not _begs(said, cues)):
+    if (
+        cues.passing.search(sentence)
+        or cues.declining.fullmatch(said.rstrip(" .!"))
+        or (sentence.endswith(_QUESTION) and not _begs(said, cues))
+    ):
         return False
     lasting = cues.binding.search(said) or cues.wish.search(said) or cues.cause.search(said)
     if (
@@ -370,7 +375,7 @@ def _causes(turn: Turn, reported: Event | None, cues: Cues, fresh: Container[str
 
 def _explains(sentence: str, cues: Cues) -> bool:
     """Return whether a sentence says enough, and of more than what the agent did."""
-    if sentence.endswith((*_QUESTION, ":", "：")) or (_OF_THEMSELVES.match(sentence) and not CODE.search(sentence)):
+    if sentence.endswith((*_QUESTION, ":", "：")) or (cues.doing.search(sentence) and not CODE.search(sentence)):
         return False
     return len(stems(sentence)) >= _FEWEST_OF_A_CAUSE
 
@@ -380,9 +385,9 @@ def _explained(turn: Turn, reported: Event, cues: Cues, fresh: Container[str]) -
     last = next(reversed(_messages(turn)), None)
     said = _sentences(last.text) if last is not None and last.id in fresh else []
     for at, sentence in enumerate(said[:-1]):
-        if last is None or sentence.endswith(("!", "！")) or _is_heading(sentence) or _OF_THEMSELVES.match(sentence):
+        if last is None or sentence.endswith(("!", "！")) or _is_heading(sentence) or cues.assent.match(sentence):
             continue
-        if cues.assent.match(sentence) or cues.recommends.search(sentence) or cues.addressing.search(sentence):
+        if any(cue.search(sentence) for cue in (cues.doing, cues.recommends, cues.addressing)):
             continue
         if _explains(sentence, cues):
             yield _cause(reported, last, sentence, _with_next(said, at))
@@ -420,8 +425,6 @@ def _after_label(sentence: str, cues: Cues) -> str:
 
 
 _LABELLED = re.compile(r"[^.:]{1,40} : [^.]{1,60}$")
-_OF_THEMSELVES = re.compile(r"(?:j'|je |ich |yo |eu |я )", re.IGNORECASE)
-"""An agent's words about what it did, without a name of anything else."""
 
 
 def _made_of_it(sentences: Sequence[str]) -> str:
@@ -460,8 +463,7 @@ _MOST = 30
 class WorthThreshold:
     """Least worth of a claim that is kept, and the increase of it for each note that the session has yielded already.
 
-    Set by hand on three labelled projects, so that they find as much as before `claims.worth_to_readers` lowered what leans on its
-    session; ``bench.extraction.extract_gold --fit`` reports each project by the values fitted to the others.
+    Set by hand on three labelled projects; ``bench.extraction.extract_gold --fit`` reports each by what fits the others.
     """
 
     least: float = 2.7

@@ -20,7 +20,7 @@ from kite_memory.model.event import Event, EventType
 from kite_memory.text import lazy_regex
 
 STANDING = lazy_regex(
-    r"(?:^|[.;!]\s*|\b(?:please|you (?:should|must)|we (?:should|must)|let'?s|want you to|(?:make|be) sure(?: that)?(?: you| we)?"
+    r"(?:^|[.;!:]\s*|\b(?:please|you (?:should|must)|we (?:should|must)|let'?s|want you to|(?:make|be) sure(?: that)?(?: you| we)?"
     r"(?: to)?|^(?:when(?:ever)?|if|before|after|for|in|on)\s[^,;?]{2,80},)\s+)"
     r"(?:always|never|don'?t ever|stop(?=\s+\w+ing\b))\s+(?!(?:mind|an?|been|had|seen|heard|knew|thought|again|it)\b)[a-z]"
     r"|\b(?:from now on|going forward|as a rule|in (?:the )?future,? (?:please|let'?s|we|you|always|never|use|do|don'?t|make"

@@ -16,6 +16,7 @@ from kite_memory.distill.offline.wording import (
     ASKING,
     BINDING,
     BOUNDING,
+    CAUSE,
     CODE,
     GUESS,
     OFFER,
@@ -130,7 +131,9 @@ def threads(session_turns: Sequence[Turn]) -> list[RulingThread]:
     found: list[list[PersonAnswer]] = [[]]
     for at, turn in enumerate(session_turns):
         answer = _answer(turn, session_turns[at - 1], goes_on=bool(found[-1])) if at else None
-        if answer is not None:
+        if answer is not None and found[-1] and not answer.asked_for and turn.asked is not None and any(wishes(turn.asked)):
+            found.append([])  # a rule of its own, which the answers before it have nothing to do with
+        elif answer is not None:
             found[-1].append(answer)
         elif found[-1]:
             found.append([])
@@ -254,8 +257,50 @@ _QUOTED = 260
 
 def preferences_of(turn: Turn, before: Turn | None, fresh: Container[str]) -> Iterator[OfflineDraft]:
     if turn.asked is not None and turn.asked.id in fresh:
-        yield from (*_refusals(turn, before), *_objections(turn, before), *_manners(turn))
+        yield from (*_chosen(turn, before), *_refusals(turn, before), *_objections(turn, before), *_manners(turn))
     yield from _wishes(turn, fresh)
+
+
+def _chosen(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
+    """Yield a decision from an answer that begins with what the agent's question offered, and goes on with reason or terms."""
+    offer = _last_word(before) if before is not None else None
+    question = [each.text for each in sentences_of(offer, offer.text)][-1:] if offer is not None else []
+    if turn.asked is None or offer is None or not question or not _WHICH.search(question[0]) or _ERRAND.search(question[0]):
+        return
+    said = one_line(said_by_person(turn.asked))
+    answer = _TAKES.sub("", without_opening(without_assent(said)))
+    name, _, reason = _FIRST_CLAUSE.sub("\0", answer, count=1).partition("\0")
+    if len(said) > _TYPED or "?" in said or MACHINE.search(said) or PASSING.search(said) or GUESS.search(said):
+        return
+    name = name.removesuffix(" please")
+    words = _WORD.findall(_POLITE.sub("", name).lower())
+    if picked(said, options_in(offer.text)) is not None or not any(each.isalpha() for each in words):
+        return
+    if len(words) > _SHORT_NAME or not set(words) <= {*_WORD.findall(offer.text.lower())} or len(stems(reason)) < _BINDS:
+        return
+    yield OfflineDraft(
+        rule="choice",
+        kind="decision",
+        title=asserting_title(f"{name[:1].upper()}{name[1:]}{', ' if CAUSE.match(reason) else ': '}{reason.strip()}"),
+        body=f"Asked “{clip(question[0], _QUOTED)}”, the person chose: {joined([clip(answer, _QUOTED)])}",
+        evidence=(offer.id, turn.asked.id),
+        importance=2,
+        origin="user",
+    )
+
+
+_WHICH = lazy_regex(r"\bor\b.*\?$|\b(?:which|what|how)\b.*\?$", re.IGNORECASE)
+_ERRAND = lazy_regex(r"\b(?:commit|push|proceed|start|begin|continue|merge|deploy now|open a|next|want me to)\b", re.IGNORECASE)
+_TAKES = lazy_regex(
+    r"^\W*(?:no,? )?(?:(?:let'?s|we|i)(?:'ll| will|'d)? )?(?:(?:go|stick|stay) (?:with|for)|use|take|pick|choose|prefer|keep)\s+",
+    re.IGNORECASE,
+)
+_FIRST_CLAUSE = lazy_regex(r"\s*(?:[.,;:!]\s+|\s[—–-]+\s|\s(?=(?:because|since|as|so)\b))\s*", re.IGNORECASE)
+_WORD, _POLITE = (
+    lazy_regex(r"[\w'’-]+"),
+    lazy_regex(r"\b(?:a|an|the|please|then|is|enough|for (?:this|that|now)|it)\b", re.IGNORECASE),
+)
+_SHORT_NAME = 4
 
 
 def _refusals(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:

@@ -56,8 +56,8 @@ _OPENING = lazy_regex(
     re.IGNORECASE,
 )
 _MANNER = lazy_regex(
-    r"^(?:(?:since|because|when|if|although|given|looking at|based on|according to|as|after|before|for|with|in|on|at"
-    r"|from)\s[^,;]{3,90},\s+)(?=\S+\s+\S+\s+\S+\s+\S)",
+    r"^(?:(?:since|because|when|if|although|given|looking at|based on|according to|as|after|before|for(?! now)|with|in(?! future)"
+    r"|on|at|from(?! now))\s[^,;]{3,90},\s+)(?=\S+\s+\S+\s+\S+\s+\S)",
     re.IGNORECASE,
 )
 """Introductory phrases before a sentence's main part."""
@@ -110,7 +110,7 @@ def title_of(sentence: str) -> str:
     """Return the first clause with enough content, without its introduction, at most twenty words and not ending with an incomplete
     phrase.
     """
-    text = _MANNER.sub("", _NUMBERED.sub("", one_line(sentence[:600]).strip(" .:;,-—–\"'")))
+    text = _MANNER.sub("", _RANKED.sub("", _NUMBERED.sub("", one_line(sentence[:600]).strip(" .:;,-—–\"'"))))
     if opening := _OPENING.match(text):
         chosen = next((verb for verb, said in _CHOOSING if said.search(opening.group())), "")
         text = text[opening.end() :]
@@ -127,7 +127,8 @@ def title_of(sentence: str) -> str:
 
 
 _RANKED = lazy_regex(
-    r"^(?:(?:critical|high|medium|low|minor|major|nit|blocker|info|note|caveat|p[0-4]|finding|point|item|commit|step|phase|layer|fix|bug)"
+    r"^(?:(?:critical|high|medium|low|minor|major|nit|blocker|info|note|caveat|p[0-4]|finding|point|item|commit|step|phase|layer|fix|bug"
+    r"|(?:the |my |our |one )?(?:decision|reason|rule|answer|cause|result|verdict|why)(?: for [\w ]{2,30})?)"
     r"(?: (?:severity|priority))?(?: to be aware of)?(?: #?\d+)?(?: \([^)]{1,40}\))?\s*(?::|\s[—–-])\s*)+(?=\S+\s+\S+\s+\S)",
     re.IGNORECASE,
 )
