@@ -505,8 +505,8 @@ def test_what_is_only_possible_is_no_fact() -> None:
             "Feed cleanup: ",
         ),
         (
-            "`FeedIndex` holds them. Each run writes the rows whose names begin alike to one place because nothing compares the rest"
-            " of them.",
+            "`FeedIndex` holds them. Each run writes the rows whose names begin alike to one place because nothing compares all the"
+            " rest of them.",
             "`FeedIndex`: ",
         ),
     ],

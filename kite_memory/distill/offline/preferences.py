@@ -131,13 +131,20 @@ def threads(session_turns: Sequence[Turn]) -> list[RulingThread]:
     found: list[list[PersonAnswer]] = [[]]
     for at, turn in enumerate(session_turns):
         answer = _answer(turn, session_turns[at - 1], goes_on=bool(found[-1])) if at else None
-        if answer is not None and found[-1] and not answer.asked_for and turn.asked is not None and any(wishes(turn.asked)):
-            found.append([])  # a rule of its own, which the answers before it have nothing to do with
+        if answer is not None and found[-1] and _is_apart(answer):
+            found.append([])
         elif answer is not None:
             found[-1].append(answer)
         elif found[-1]:
             found.append([])
     return [RulingThread(answers=tuple(answers)) for answers in found if any(each.text for each in answers)]
+
+
+def _is_apart(answer: PersonAnswer) -> bool:
+    """Return whether an answer is a rule of its own, about nothing of what it follows."""
+    if answer.asked_for or answer.turn.asked is None or answer.offer is None:
+        return False
+    return any(wishes(answer.turn.asked)) and not stems(answer.text) & stems(answer.offer.text)
 
 
 def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> PersonAnswer | None:
