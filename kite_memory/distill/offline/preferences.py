@@ -269,10 +269,12 @@ def preferences_of(turn: Turn, before: Turn | None, fresh: Container[str]) -> It
 
 
 def _chosen(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
-    """Yield a decision from an answer that begins with what the agent's question offered, and goes on with reason or terms."""
+    """Yield a decision from an answer that begins with what the agent offered, and goes on with its reason or terms."""
     offer = _last_word(before) if before is not None else None
-    question = [each.text for each in sentences_of(offer, offer.text)][-1:] if offer is not None else []
-    if turn.asked is None or offer is None or not question or not _WHICH.search(question[0]) or _ERRAND.search(question[0]):
+    last = [each.text for each in sentences_of(offer, offer.text)][-2:] if offer is not None else []
+    if turn.asked is None or offer is None or not any(_OFFERS.search(each) for each in last):
+        return
+    if any(_ERRAND.search(each) for each in last):
         return
     said = one_line(said_by_person(turn.asked))
     answer = _TAKES.sub("", without_opening(without_assent(said)))
@@ -289,15 +291,19 @@ def _chosen(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
         rule="choice",
         kind="decision",
         title=asserting_title(f"{name[:1].upper()}{name[1:]}{', ' if CAUSE.match(reason) else ': '}{reason.strip()}"),
-        body=f"Asked “{clip(question[0], _QUOTED)}”, the person chose: {joined([clip(answer, _QUOTED)])}",
+        body=f"Offered “{clip(joined(last), _QUOTED)}”, the person chose: {joined([clip(answer, _QUOTED)])}",
         evidence=(offer.id, turn.asked.id),
         importance=2,
         origin="user",
     )
 
 
-_WHICH = lazy_regex(r"\bor\b.*\?$|\b(?:which|what|how)\b.*\?$", re.IGNORECASE)
-_ERRAND = lazy_regex(r"\b(?:commit|push|proceed|start|begin|continue|merge|deploy now|open a|next|want me to)\b", re.IGNORECASE)
+_OFFERS = lazy_regex(
+    r"\b(?:which|what|how|or)\b.*\?$|\b(?:options?|alternatives?|either|suggest|recommend|propose|lean)\b|\bi'd\b", re.IGNORECASE
+)
+_ERRAND = lazy_regex(
+    r"\b(?:commit|push|proceed|start|begin|continue|merge|deploy now|open a|next|want me to|issue|branch|pr|keep)\b", re.IGNORECASE
+)
 _TAKES = lazy_regex(
     r"^\W*(?:no,? )?(?:(?:let'?s|we|i)(?:'ll| will|'d)? )?(?:(?:go|stick|stay) (?:with|for)|use|take|pick|choose|prefer|keep)\s+",
     re.IGNORECASE,
