@@ -31,6 +31,10 @@ _AWKWARD_ON_WINDOWS = re.compile(r"[\"%!$`^&|<>\r\n]")
 _PLAIN_ON_WINDOWS = re.compile(r"[\w./:-]+", re.ASCII)
 _UNQUOTED_ON_WINDOWS = re.compile(r"\"?[A-Za-z]:/")
 _WORD_ON_WINDOWS = re.compile(r"\"([^\"]*)\"|(\S+)")
+_BETWEEN_QUOTES = re.compile(r"\"[^\"]*\"|'[^']*'")
+_GOES_ON = re.compile(r"[;|\n]|(?<!>)&(?![>\d])\s*\S")
+_CALLS = "& "
+"""What PowerShell needs before a quoted program, which it takes for a mere string otherwise."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 
 
@@ -73,9 +77,11 @@ def shell_line(words: Sequence[str], *, windows: bool) -> str:
 def is_ours(command: str) -> bool:
     """Return whether the program that a shell line starts is our client: ``kmem-hook``, or an interpreter on its file.
 
-    A line of the person's own that only mentions it is theirs.
+    A line of the person's own that only mentions it is theirs, and one that goes on with another command.
     """
-    slashed = command.replace("\\", "/")
+    slashed = command.replace("\\", "/").removeprefix(_CALLS)
+    if _GOES_ON.search(_BETWEEN_QUOTES.sub("", slashed)):
+        return False
     try:
         words = shlex.split(slashed)
     except ValueError:
@@ -424,7 +430,8 @@ class HookDialect:
     ``timeout`` is a hook's limit in the agent's own unit; ``flat`` settings have none of ours. ``note`` is what a person must know
     besides.
 
-    The command names the agent, so that the answer has that agent's format. ``comments`` may stand in its settings.
+    The command names the agent, so that the answer has that agent's format. ``comments`` may stand in its settings; ``powershell``
+    runs its hooks on Windows.
     """
 
     name: str
@@ -435,10 +442,12 @@ class HookDialect:
     note: str = ""
     comments: bool = False
     flat: bool = False
+    powershell: bool = False
 
     def plan_install(self, text: str | None, command: str) -> Plan:
         try:
-            ours = f"{command} --agent {self.name}"
+            calls = _CALLS if self.powershell and command.startswith('"') else ""
+            ours = f"{calls}{command} --agent {self.name}"
             plan = plan_install(text, ours, self.events, comments=self.comments, flat=self.flat)
             timed = self._timed((plan.after if isinstance(plan, Edit) else text) or "")
         except SettingsUnreadable as error:
@@ -452,6 +461,7 @@ class HookDialect:
         try:
             plan = plan_uninstall(text, comments=self.comments)
             command = next((hook.command for hook in self.status(text).hooks), "").removesuffix(f" --agent {self.name}")
+            command = command.removeprefix(_CALLS)
         except SettingsUnreadable as error:
             raise self._as_ours(error) from error
         if isinstance(plan, Nothing):

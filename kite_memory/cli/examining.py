@@ -228,6 +228,8 @@ def _missing_parts(command: str) -> Iterator[str]:
 
 def _daemon(settings: Config) -> Iterator[Finding]:
     from kite_memory.daemon.protocol import holder
+    from kite_memory.daemon.service_units import outdated
+    from kite_memory.wiring.daemon import service_of
 
     try:
         if daemon_runs():
@@ -238,6 +240,9 @@ def _daemon(settings: Config) -> Iterator[Finding]:
             yield Finding("note", "the daemon is not running: prompts are given nothing", "`kmem up` starts it")
     except KiteError as error:
         yield Finding("problem", str(error), error.hint)
+    if outdated(*service_of(settings)):
+        what = "the service starts a program that is gone, or is confined to other folders than the settings name"
+        yield Finding("problem", what, "`kmem service install` corrects it")
 
 
 def _service_checks() -> Iterator[Finding]:

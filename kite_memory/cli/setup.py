@@ -347,6 +347,7 @@ def install_service() -> None:
 
     Example: kmem service install
     """
+    from kite_memory.cli.everyday import make_room, start
     from kite_memory.daemon import service_units
     from kite_memory.keys import keys_beside
     from kite_memory.wiring.daemon import service_of
@@ -356,7 +357,14 @@ def install_service() -> None:
     for name in ("anthropic", "voyage"):
         if found.where(name) == "environment":
             print_message(f"note: the service will not see this shell's {name} key; `kmem keys set {name}` keeps it where it does")
-    _report(service_units.install(*service_of(settings)))
+    stopped, runs = make_room(settings), False
+    try:
+        outcome = service_units.install(*service_of(settings))
+        runs = outcome.done
+    finally:
+        if stopped and not runs:
+            start(settings)
+    _report(outcome)
 
 
 @service.command("uninstall", cls=Command)
@@ -511,12 +519,10 @@ def set_config(
 
     Example: kmem config set extractor.dollars_per_day 0.5
     """
-    from kite_memory.cli.backend import daemon_version
-    from kite_memory.cli.everyday import restart
+    from kite_memory.cli.everyday import take_effect
 
     print_message(change(name, value))
-    if daemon_version() is not None:
-        restart(configuration.load())
+    if take_effect(configuration.load()):
         print_message("the daemon was restarted with it")
 
 

@@ -275,7 +275,7 @@ def test_status_of_nothing_misses_everything(text: str | None) -> None:
     "command",
     [
         *("kmem-hook", "/usr/bin/kmem-hook --agent codex", "KMEM_HOME=/x A=b kmem-hook", r"C:\Tools\kmem-hook.exe"),
-        *(COMMAND, OLDER, fast_command()),
+        *(COMMAND, OLDER, fast_command(), "kmem-hook 2>&1", "kmem-hook &>/dev/null", "'/opt/a;b&c d/kmem-hook'"),
     ],
 )
 def test_ours_is_known_again(command: str) -> None:
@@ -287,6 +287,7 @@ def test_ours_is_known_again(command: str) -> None:
     [
         *("", "A=b", "echo kmem-hook", "vim kmem-hook", "my-kmem-hook", "bash -c kmem-hook", "kmem-hook 'unbalanced"),
         *("python hook_client.py", COMMAND + ".bak"),
+        *("kmem-hook && ~/bin/log-prompt.sh", "kmem-hook; date", "kmem-hook | tee log", "kmem-hook & date", "kmem-hook\ndate"),
     ],
 )
 def test_what_only_mentions_ours_is_not_ours(command: str) -> None:
