@@ -117,6 +117,7 @@ TIMEOUT_SECONDS = 5
 """A hook over its limit is discarded and the prompt continues. Our client itself gives up after 0.3 s."""
 
 _NEW = "{}\n"
+_BLANK = "\ufeff \t\r\n"
 _UNTOUCHED = "mend settings.json first; nothing was changed"
 
 
@@ -174,21 +175,23 @@ def plan_install(
 ) -> Plan:
     """Plan settings in which each of ``events``, and no other, runs ``command`` once, and rules in ``allow`` need no asking.
 
-    Our older command is updated in place. Raises `SettingsUnreadable` for what is not JSON, or not shaped as the agent's settings
-    are. ``comments``: the agent reads JSON with comments. ``flat``: an event lists its commands, not groups of them.
+    The rules come with the first hook: who has withdrawn one since is not given it again. Our older command is updated in place.
+    Raises `SettingsUnreadable` for what is not JSON, or not shaped as the agent's settings are. ``comments``: the agent reads JSON
+    with comments. ``flat``: an event lists its commands, not groups of them.
     """
-    now = _NEW if text is None or not text.strip("\ufeff \t\r\n") else text
+    now = _NEW if text is None or not text.strip(_BLANK) else text
+    opens = () if any(_ours(_root(now, comments))) else allow
     if flat and (root := _root(now, comments)).get("version") is None:
         now = settings_edit.add_member(now, root, "version", 1)
     for event in events:
         now = _wired(now, event, command, comments, flat)
     while astray := next((place for place in _ours(_root(now, comments)) if place.event_name not in events), None):
         now = _without(now, astray, comments)
-    for rule in allow:
+    for rule in opens:
         now = _allowed(now, rule, comments)
     if now == text:
         return Nothing(because="the hooks are there already")
-    also = "; the agent may open notes unasked" if allow else ""
+    also = "; the agent may open notes unasked" if opens else ""
     return Edit(before=text, after=now, because=f"{when_it_runs(events)}{also}")
 
 
@@ -212,23 +215,28 @@ def plan_uninstall(text: str | None, earlier: Sequence[str | None] = (), *, comm
     ``earlier`` are the file's backups, latest first: if one of them plus our hooks is exactly this text, the file was not edited
     since, and that backup is restored to the byte.
     """
-    if text is None or not text.strip("\ufeff \t\r\n") or not (places := tuple(_ours(_root(text, comments)))):
+    if text is None or not text.strip(_BLANK):
+        return Nothing(because="our hooks are not installed")
+    rules = [rule for rule in OPENS_NOTES if not (earlier and _was_theirs(earlier[-1], rule))]  # the oldest has no traces of ours
+    places = tuple(_ours(_root(text, comments)))
+    if not places and not (earlier and any(_holds(text, rule, comments) for rule in rules)):
         return Nothing(because="our hooks are not installed")
     because = "removes our hooks and nothing else"
-    for old in earlier:
-        if any(_became(old, text, places[0].command.value, events, allow) for events in _EVER for allow in (OPENS_NOTES, ())):
+    for old in earlier if places else ():
+        if any(
+            _became(old, text, places[0].command.value, events, allow, rules) for events in _EVER for allow in (OPENS_NOTES, ())
+        ):
             return Edit(before=text, after=old, because=because)
     after = text
     while place := next(_ours(_root(after, comments)), None):
         after = _without(after, place, comments)
-    for rule in OPENS_NOTES:
-        if not any(_was_theirs(old, rule) for old in earlier):
-            after = _disallowed(after, rule, comments)
+    for rule in rules:
+        after = _disallowed(after, rule, comments)
     return Edit(before=text, after=after, because=because)
 
 
 def status(text: str | None, events: Sequence[str] = EVENTS, *, comments: bool = False) -> Status:
-    if text is None or not text.strip("\ufeff \t\r\n"):
+    if text is None or not text.strip(_BLANK):
         return Status(hooks=(), missing=tuple(events))
     root = _root(text, comments)
     hooks = tuple(Hook(event=place.event_name, command=place.command.value) for place in _ours(root))
@@ -238,11 +246,12 @@ def status(text: str | None, events: Sequence[str] = EVENTS, *, comments: bool =
     return Status(hooks=hooks, missing=tuple(event for event in events if event not in wired), disabled=disabled)
 
 
-def _became(old: str | None, text: str, command: str, events: Sequence[str], allow: Sequence[str]) -> bool:
+def _became(old: str | None, text: str, command: str, events: Sequence[str], allow: Sequence[str], rules: Sequence[str]) -> bool:
+    """Return whether our hooks turn ``old`` into this text, and it holds neither hooks nor ``rules`` of ours."""
     try:
         match plan_install(old, command, events, allow=allow):
             case Edit(after=after) if after == text:
-                return not status(old).hooks
+                return not status(old).hooks and not any(_holds(old, rule, False) for rule in rules)
             case _:
                 return False
     except SettingsUnreadable:
@@ -364,10 +373,14 @@ def _at(rules: Array, rule: str) -> int | None:
     return next((at for at, each in enumerate(rules.items) if isinstance(each, String) and each.value == rule), None)
 
 
+def _holds(text: str | None, rule: str, comments: bool) -> bool:
+    return bool(text and text.strip(_BLANK)) and _disallowed(text or "", rule, comments) != text
+
+
 def _was_theirs(old: str | None, rule: str) -> bool:
     """Return whether the rule was there before our hooks."""
     try:
-        return bool(old) and not status(old).hooks and _disallowed(old or "", rule, False) != old
+        return not status(old).hooks and _holds(old, rule, False)
     except SettingsUnreadable:
         return False
 
@@ -500,7 +513,7 @@ class HookDialect:
 
 def _limits(text: str, comments: bool) -> Iterator[Literal]:
     """Yield the ``timeout`` of each of our hooks."""
-    root = settings_edit.read(text, comments=comments) if text.strip("\ufeff \t\r\n") else None
+    root = settings_edit.read(text, comments=comments) if text.strip(_BLANK) else None
     hooks = root.get("hooks") if isinstance(root, Object) else None
     for member in hooks.members if isinstance(hooks, Object) else ():
         for group in member.value.items if isinstance(member.value, Array) else ():

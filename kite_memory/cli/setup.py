@@ -58,6 +58,19 @@ def agents(config: Config) -> tuple[Agent, ...]:
     return registry.agents(replace(roots, **absent))
 
 
+def hooked_agents(config: Config) -> tuple[Agent, ...]:
+    """Return the agents on this machine, and any other whose settings hold our hooks."""
+    here = {agent.name for agent in agents(config)}
+    return tuple(agent for agent in registry.agents(_roots(config)) if agent.name in here or _is_hooked(agent))
+
+
+def _is_hooked(agent: Agent) -> bool:
+    try:
+        return bool(agent.status(read_settings(agent.settings)).hooks)
+    except KiteError:
+        return False
+
+
 def _roots(config: Config) -> registry.AgentRoots:
     """Return the folders of all agents, whether or not they exist."""
     return registry.AgentRoots(
@@ -293,7 +306,7 @@ def hooks_status(as_json: AsJson = False) -> None:
     settings = configuration.load()
     statuses: list[dict[str, Any]] = []
     unread: list[KiteError] = []
-    for agent in agents(settings):
+    for agent in hooked_agents(settings):
         try:
             status = agent.status(read_settings(agent.settings))
         except KiteError as error:  # the others can still be shown
