@@ -51,7 +51,8 @@ _GO_ADDRESS = lazy_regex(rb"([^\s:@/'\"`=]{1,64}):([^\s@:/'\"`]{1,128})@(?:tcp|u
 
 _OPTION = lazy_regex(
     rb"-(?<=[\s\"'(]-)(?:"
-    rb"(?:u|U|a|auth|-user|-proxy-user|-proxy-auth|-auth|-creds?|-credentials?)(?:[ \t]{1,4}|=)?[\"']?(?P<user>[^\s:\"'%,]{0,128})"
+    rb"(?:[fgikLsSvX]{0,6}u|U|a|auth|-user|-proxy-user|-proxy-auth|-auth|-creds?|-credentials?)"
+    rb"(?:[ \t]{1,4}|=)?[\"']?(?P<user>[^\s:\"'%,]{0,128})"
     rb"[:%,][\"']?(?P<pass>[^\s\"'\\]{3,256})"
     rb"|(?:p|P|a|w|k|pw|-password)(?:[ \t]{1,4}|=)?(?:\"(?=[^\"\r\n]{3,256}\")|'(?=[^'\r\n]{3,256}'))?"
     rb"(?P<word>(?<=\")[^\"\r\n]{3,256}|(?<=')[^'\r\n]{3,256}|[^\s\"'\\]{3,256}))"
