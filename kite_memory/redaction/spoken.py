@@ -86,7 +86,6 @@ _TYPED = lazy_regex(
 """A command."""
 _ASKING = lazy_regex(rb"\b(?:what'?s?|which|remind|tell|anyone|need)\b")
 
-
 _FUNCTION_WORDS = frozenset(
     b"""
     the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its this
@@ -224,7 +223,8 @@ def _labels(small: bytes, words: TextWords) -> Iterator[Sighting]:
         at = small.find(label.stem)
         while at >= 0:
             end = at + len(label.stem)
-            if not ((label.word and small[at - 1 : at].isalpha()) or (label.whole and small[end : end + 1].isalnum())):
+            within = (label.word and small[at - 1 : at].isalpha()) or (label.whole and small[end : end + 1].isalnum())
+            if not (within or small[max(0, at - 6) : at].endswith((b"/etc/", b"etent "))):
                 yield at, end, label.weak, label.language
             at = small.find(label.stem, at + 1)
 
