@@ -6,6 +6,7 @@ And commands that worked after another form of them had failed.
 import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Rejected
@@ -80,6 +81,32 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     return " ".join(clean(text).split())
+
+
+def without_emphasis(text: str) -> str:
+    """Remove the marks of bold and italic words; those of code, of globs, powers and names such as ``__init__`` stay."""
+    if ("*" not in text and "__" not in text) or _SPAN in text:
+        return text
+    parts = text.split("`")
+    plain = _SPAN.join(parts[::2]) + _SPAN * (len(parts) % 2 == 0)
+    plain = _STRONG.sub(lambda match: match.group() if _DUNDER.fullmatch(match.group()) else match["inner"], plain)
+    if not _OF_GLOBS.search(plain):
+        plain = _ITALIC.sub(r"\g<inner>", plain)
+    if len(parts) == 1:
+        return plain
+    spans = [f"`{part}`" for part in parts[1::2]]
+    if len(parts) % 2 == 0:
+        spans[-1] = spans[-1][:-1]  # its end was cut off
+    return "".join(piece + span for piece, span in zip_longest(plain.split(_SPAN), spans, fillvalue=""))
+
+
+_SPAN = "\ue000"
+"""Stands for a span of code while marks are removed around it."""
+_BEFORE, _AFTER = r"(?<![^\s(\[{\"'“‘„«>—–:|-])", r"(?=$|[\s,;:!?)\]}\"'”’»…—–<|-]|\.(?!\w))"
+_STRONG = lazy_regex(rf"{_BEFORE}(?P<mark>\*{{2,3}}|__)(?=[^\s*/])(?P<inner>(?:(?!(?P=mark)).)+)(?<=[^\s/])(?P=mark){_AFTER}", re.DOTALL)
+_ITALIC = lazy_regex(rf"{_BEFORE}\*(?=[^\W_]|[\"'“{_SPAN}])(?P<inner>[^*]+)(?<=[^\W_]|[.,!?:…\"'”){_SPAN}])\*{_AFTER}")
+_DUNDER = lazy_regex(r"__\w+__")
+_OF_GLOBS = lazy_regex(r"\b(?:globs?|patterns?|wildcards?|match\w*|exclud\w*|includ\w*|ignor\w*|filenames?|files (?:named|called))\b", re.IGNORECASE)
 
 
 def sentences(block: str) -> list[str]:
@@ -216,6 +243,10 @@ _INLINE = lazy_regex(
 _OFFERS = lazy_regex(r"\b(?:options?|alternatives?|recommend\w*|designs?|choices?|lean(?:ing)? to|approaches)\b", re.IGNORECASE)
 
 
+_HALF_BOLD = lazy_regex(r"(?<=[\w.):!?`\"'])\*\*(?=[\s:,.;)—–-]|$)")
+"""Mark that ends bold words which begin with the label, before the rest of an option."""
+
+
 def options_in(text: str) -> list[Option]:
     """Return the lettered or numbered choices at the end of an agent's message; none unless it asks for a choice or calls them
     options.
@@ -227,7 +258,7 @@ def options_in(text: str) -> list[Option]:
     for pattern in (_NAMED_OPTION, _LABEL, _INLINE):
         for match in pattern.finditer(text):
             label = match["label"].upper()
-            rest = one_line(match["rest"]).replace("**", "").replace("__", "")
+            rest = _HALF_BOLD.sub("", without_emphasis(one_line(match["rest"])), count=1)
             if label == "1" or label == "A":
                 found = {}  # the last list is the one that is asked about
             name = re.split(r"\s[—–-]\s|: |\. ", rest, maxsplit=1)[0]

@@ -70,7 +70,8 @@ TYPED = 700
 
 def asks(said: str) -> bool:
     """Return whether a message is a question, with its mark or, as people type it, without."""
-    return ASKING.match(without_opening(said).lstrip("+-*• ")) is not None or _UNMARKED.search(said) is not None
+    found = ASKING.match(without_opening(said).lstrip("+-*• ")) or _UNMARKED.search(said) or _ASKS_BACK.search(said)
+    return found is not None
 
 
 _UNMARKED = lazy_regex(
@@ -83,6 +84,75 @@ _UNMARKED = lazy_regex(
 """A question without its mark, as people type it."""
 
 
+_QUOTED = lazy_regex(
+    r"\"[^\"]*(?:\"|$)|“[^”]*(?:”|$)|„[^“”]*(?:[“”]|$)|«[^»]*(?:»|$)|(?<!\w)'[^'\n]{3,}'(?!\w)|`[^`]+`",
+)
+_CLAUSE = lazy_regex(r"[;:—–]|,|\s-\s|\b(?:but|and then|so)\b", re.IGNORECASE)
+_HANDLED_TEXT = lazy_regex(
+    r"\b(?:translate|rephrase|reword|proofread|summari[sz]e|explain|quote|paste|rename|replace|the (?:text|string|sentence|message|label"
+    r"|title|button|line|heading|phrase|comment|tooltip|error)|(?:a|the) (?:comment|test|string|message|line)[^:]{0,30}|it|that) ?(?:says?"
+    r"|said|reads?|to|into|as|with)?[^:]{0,30}:",
+    re.IGNORECASE,
+)
+"""Leads on to a text to work on, which says nothing of the work."""
+_INDIRECT = lazy_regex(
+    r"\bwhether\b|(?<!that's )(?<!this is )(?<!which is )\b(?:why|how)\b(?! about)"
+    r"|\b(?:ask(?:ed)?|check|tell me|know|see|wonder\w*|sure|verify|clear|say|find out|remember)\s+(?:(?:the )?\w+\s+)?if\b"
+    r"|\b(?:remember|recall|forg[eo]t|know|explain|tell me|ask(?:ed)?|understand)\s+(?:when|what|which|who|where|that time|the time)\b"
+    r"|\b(?:maybe|perhaps|possibly|i wonder|not sure|i doubt|what if)\b",
+    re.IGNORECASE,
+)
+_DENIED = lazy_regex(
+    r"\b(?:\w+n'?t|not|never|nobody|no one|hardly|stop)\s+(?:\w+\s+){0,2}?(?:think|thought|believe|say|said|saying|suggest\w*|mean|meant|true"
+    r"|agree\w*|sure|need|have to|remember|recall|claim\w*|convinced|the case|correct|right)\b",
+    re.IGNORECASE,
+)
+_SAID = (
+    r"(?:\s\w+){0,2}?\s(?:said|says?|wrote|writes?|claims?|claimed|suggests?|suggested|recommends?|recommended|thinks?|thought|wants?|wanted"
+    r"|told|tells|argues?|argued|insists?|insisted|reads?|states?|stated|proposed|proposes|asked|complained|prefers?|preferred|believes?)\b"
+)
+_OTHERS = (
+    r"(?:he|she|they|it|docs?|documentation|readme|manual|guide|page|article|book|blog|post|log|banner|output|error|message|e-?mail|mail"
+    r"|letter|ticket|issue|comment|review|reviewers?|spec|standard|prompt|file|vendor|customers?|clients?|support|users?|example|tutorial"
+    r"|answer|model|agent|bot|claude|chatgpt|gemini|copilot|linter|someone|somebody|people)"
+)
+_REPORTED = lazy_regex(rf"\b{_OTHERS}{_SAID}|\baccording to\b", re.IGNORECASE)
+_NAMED_AS_SAYING = lazy_regex(rf"(?<!\w)(?!(?:I|We|You)\b)[A-Z][a-z]+{_SAID}")
+_SUPPOSED = lazy_regex(
+    r"^\W*(?:(?:and|so|or|even|only|as)\s+){0,2}(?:if|suppose|supposing|assuming|imagine|had we|were we|in case|unless|until|before|when(?:ever)?"
+    r"|as soon as)\b",
+    re.IGNORECASE,
+)
+_COMMANDING = lazy_regex(r"(?:[^,]*,\s+|\W*)(?:please|always|never|don't ever|stop|(?:make|be) sure|let's|remember|avoid|use)\b", re.IGNORECASE)
+_ASKS_BACK = lazy_regex(
+    r"(?:[,;—–-]\s*|\s)(?:or not|wdyt|what do you (?:think|say|remember|recommend|suggest)|(?:don't|do) you (?:agree|think so)"
+    r"|(?:is|isn't|was|wasn't) (?:that|it) (?:right|so|true|correct|ok(?:ay)?))\W*$|,\s*(?:right|correct|or what|yes or no)\W*$"
+    r"|,\s*what (?:would|will|could|does|do|did|should|happens?|breaks?|changes?)\b",
+    re.IGNORECASE,
+)
+_POLITE = lazy_regex(r"(?:can|could|would|will) (?:you|we|u)\b.{0,20}?\b(?:please|(?:make|be) sure)\b", re.IGNORECASE)
+
+
+def unquoted(text: str) -> str:
+    """Return the text with everything in quotation marks made unreadable, so that all places stay."""
+    return _QUOTED.sub(lambda match: "_" * len(match.group()), text)
+
+
+def is_own_word(text: str, said: re.Match[str], *, by_name: bool = False) -> bool:
+    """Return whether what a pattern found in a sentence is the person's own word on how things are to be.
+
+    It is not where they ask about it, suppose or deny it, or report what somebody else says; a colleague's word counts as theirs
+    unless ``by_name``.
+    """
+    begins = max((end.end() for end in _CLAUSE.finditer(text, 0, said.start())), default=0)
+    before = text[begins : said.start()]
+    if _INDIRECT.search(before) or _DENIED.search(before) or _REPORTED.search(before) or _HANDLED_TEXT.search(text[: said.start()]):
+        return False
+    if by_name and _NAMED_AS_SAYING.search(before):
+        return False
+    return _COMMANDING.match(said.group()) is not None or not (_SUPPOSED.match(before) or _SUPPOSED.match(said.group()))
+
+
 def without_assent(said: str) -> str:
     """Return the text without a leading assent."""
     assent = ASSENT.match(said)
@@ -90,7 +160,7 @@ def without_assent(said: str) -> str:
 
 
 def assents(said: str) -> bool:
-    return bool(said) and ASSENT.fullmatch(one_line(said)) is not None
+    return bool(said) and "?" not in said and ASSENT.fullmatch(one_line(said)) is not None
 
 
 def wishes(event: Event) -> Iterator[Sentence]:
@@ -102,9 +172,19 @@ def wishes(event: Event) -> Iterator[Sentence]:
         text = sentence.text
         if text.endswith("?") or not 4 <= sentence.words <= 60 or MACHINE.search(text):
             continue
-        plain = without_opening(text)
-        if (STANDING.search(plain) or _CONVENTION.match(plain)) and not FOR_NOW.search(text):
+        if not FOR_NOW.search(text) and _is_wish(unquoted(without_opening(text))):
             yield sentence
+
+
+def _is_wish(said: str) -> bool:
+    convention = _CONVENTION.match(said)
+    if convention is None and asks(said) and not (_AT_ALL_TIMES.match(said) or _POLITE.match(said)):
+        return False
+    found = [*STANDING.finditer(said), *([convention] if convention else [])]
+    return any(is_own_word(said, each) for each in found)
+
+
+_AT_ALL_TIMES = lazy_regex(r"when(?:ever)?\s[^,;?]{2,80},\s+", re.IGNORECASE)
 
 
 def is_firm(said: str) -> bool:
@@ -137,8 +217,17 @@ def stated_decisions(event: Event) -> Iterator[Sentence]:
         text = sentence.text
         if text.endswith("?") or not 6 <= sentence.words <= 80 or MACHINE.search(text):
             continue
-        if _DECIDES.search(text) and _GROUNDED.search(text) and not _WONDERS.match(without_opening(text)):
+        plain = unquoted(text)
+        if not _GROUNDED.search(plain) or _WONDERS.match(without_opening(plain)) or asks(plain):
+            continue
+        if any(is_own_word(plain, each, by_name=True) and not _TO_LEARN.match(plain, each.end()) for each in _DECIDES.finditer(plain)):
             yield sentence
+
+
+_TO_LEARN = lazy_regex(
+    r"(?: you)? to (?:understand|know|see|learn|hear|check|find|figure|ask|talk|discuss|compare|look|read|explore|investigate|think)\b",
+    re.IGNORECASE,
+)
 
 
 def directs(said: str) -> bool:
@@ -434,4 +523,10 @@ def _required(sentence: str) -> str:
         return ""
     if FOR_NOW.search(text) or PASSING.search(text) or GUESS.search(text):
         return ""
-    return text if _REQUIRES.match(text) and not _POINTS.match(text) and not _POINTS_BACK.search(text) else ""
+    if _POINTS.match(text) or _POINTS_BACK.search(text) or _REQUIRES.match(text) is None:
+        return ""
+    modal = _MODAL.search(plain := unquoted(text))
+    return text if modal is not None and is_own_word(plain, modal) else ""
+
+
+_MODAL = lazy_regex(r"\b(?:should(?:n't)?|must|needs? to|has to)\b", re.IGNORECASE)

@@ -14,7 +14,7 @@ from typing import Literal
 
 from kite_memory.distill.asked_to_keep import VERB as VERB_OF_REQUEST
 from kite_memory.distill.parse_answer import TITLE_CHARS
-from kite_memory.distill.prose import bounded, clean, one_line, sentences, stems
+from kite_memory.distill.prose import bounded, clean, one_line, sentences, stems, without_emphasis
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.model.note import Origin, Rejected
 from kite_memory.text import lazy_regex
@@ -136,7 +136,7 @@ _HEADING = lazy_regex(r"#{1,6} +(?P<title>.*)")
 _BOLD_HEADING = lazy_regex(r"\*\*(?P<title>[^*]{2,80})\*\*:?")
 _ITEM = lazy_regex(r"(?:[-*•✓✔✅❌]|\d{1,2}[.)]|\([a-z0-9]\))\s+")
 _TASK = lazy_regex(r"\[[ xX]\]\s+")
-_MARKUP = lazy_regex(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])|[✅❌✓✔☑🎉⚠️ℹ️]+\s*")
+_EMOJI = lazy_regex(r"[✅❌✓✔☑🎉⚠️ℹ️]+\s*")
 _TAG = lazy_regex(r"</?[a-z][a-z_-]{1,30}>")
 _LINK = lazy_regex(r"\[([^\]\n]{1,120})\]\([^)\s]{1,400}\)")
 
@@ -165,8 +165,8 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 def _plain(text: str) -> str:
     """Remove emphasis, links and tags; text in backticks is unchanged."""
-    parts = _LINK.sub(r"\1", text).split("`")
-    return "`".join(part if at % 2 else _MARKUP.sub("", _TAG.sub("", part)) for at, part in enumerate(parts)).strip()
+    parts = without_emphasis(_LINK.sub(r"\1", text)).split("`")
+    return "`".join(part if at % 2 else _EMOJI.sub("", _TAG.sub("", part)) for at, part in enumerate(parts)).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -525,7 +525,7 @@ def entities_of(texts: Iterable[str], most: int = 10) -> tuple[str, ...]:
     return tuple(found.values())[:most]
 
 
-_LOST = r"(?P<this>[^\s,.;:()—]+(?:\s[^\s,.;:()—]+){0,7})"
+_LOST = r"(?P<this>[^\s,.;:()—]+(?:\s(?!(?:because|since|due to|which|in order to|so(?= \S)|as(?= (?:it|they|we|that)\b))\b)[^\s,.;:()—]+){0,7})"
 _RULED_OUT = (
     lazy_regex(
         rf"\b(?:instead of|rather than|as opposed to)\s+{_LOST}(?:[,;:—(]|\.(?:\s|$)|$|\s(?=(?:because|since|so|as|which|for"
