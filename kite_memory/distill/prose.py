@@ -103,10 +103,14 @@ def without_emphasis(text: str) -> str:
 _SPAN = "\ue000"
 """Stands for a span of code while marks are removed around it."""
 _BEFORE, _AFTER = r"(?<![^\s(\[{\"'“‘„«>—–:|-])", r"(?=$|[\s,;:!?)\]}\"'”’»…—–<|-]|\.(?!\w))"
-_STRONG = lazy_regex(rf"{_BEFORE}(?P<mark>\*{{2,3}}|__)(?=[^\s*/])(?P<inner>(?:(?!(?P=mark)).)+)(?<=[^\s/])(?P=mark){_AFTER}", re.DOTALL)
+_STRONG = lazy_regex(
+    rf"{_BEFORE}(?P<mark>\*{{2,3}}|__)(?=[^\s*/])(?P<inner>(?:(?!(?P=mark)).)+)(?<=[^\s/])(?P=mark){_AFTER}", re.DOTALL
+)
 _ITALIC = lazy_regex(rf"{_BEFORE}\*(?=[^\W_]|[\"'“{_SPAN}])(?P<inner>[^*]+)(?<=[^\W_]|[.,!?:…\"'”){_SPAN}])\*{_AFTER}")
 _DUNDER = lazy_regex(r"__\w+__")
-_OF_GLOBS = lazy_regex(r"\b(?:globs?|patterns?|wildcards?|match\w*|exclud\w*|includ\w*|ignor\w*|filenames?|files (?:named|called))\b", re.IGNORECASE)
+_OF_GLOBS = lazy_regex(
+    r"\b(?:globs?|patterns?|wildcards?|match\w*|exclud\w*|includ\w*|ignor\w*|filenames?|files (?:named|called))\b", re.IGNORECASE
+)
 
 
 def sentences(block: str) -> list[str]:
@@ -187,48 +191,62 @@ _PICK = lazy_regex(
 _SEVERAL = lazy_regex(r"(?:\b[A-D]|[1-9])\s*(?:,|and|&|\+|or)\s*(?:[A-D]\b|[1-9])(?!\w)")
 _NTH = {"first": "1", "second": "2", "third": "3", "former": "1", "latter": "2"}
 _PICK_NTH = lazy_regex(
-    r"(?:^|[.!?;,:—–]\s*|\s-\s+)\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]h?|yep|sure|hm+|well|so|then|and|just|please|actually|definitely"
-    r"|i think|i guess|i would|i will|i'?d|i'?ll|i|we would|we should|we will|we'?d|we'?ll|we|can (?:you|we)|could (?:you|we)|let'?s|let me"
-    r"|(?:my|the) (?:choice|preference|pick|vote) (?:is|goes to)|it'?s|going|go|ahead|do|have|want|need|like|love|to|prefer|rather|favou?r"
+    r"(?:^|[.!?;,:—–]\s*|\s-\s+)\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]h?|yep|sure|hm+|well|so|then|and|just|please|actually"
+    r"|definitely"
+    r"|i think|i guess|i would|i will|i'?d|i'?ll|i|we would|we should|we will|we'?d|we'?ll|we|can (?:you|we)|could (?:you|we)"
+    r"|let'?s|let me"
+    r"|(?:my|the) (?:choice|preference|pick|vote) (?:is|goes to)|it'?s|going|go|ahead|do|have|want|need|like|love|to|prefer"
+    r"|rather|favou?r"
     r"|pick|take|choose|chose|use|using|keep|stick|implement|build|proceed|say|with|for|in favou?r of|on)[\s,:]+){0,8}"
     r"the (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way|alternative|variant|solution|choice)\b|[\s.!]*$|\s*[,;:—–])"
     r"|former\b|latter\b)(?: (?:one|option|approach|way|alternative|variant|solution|choice)\b)?",
     re.IGNORECASE,
 )
 _BOTH_NTH = lazy_regex(
-    r"\bthe (?:first|second|third|former|latter)\b[^.,;]{0,16}(?:\band\b|\bor\b|&)\s*(?:also )?the (?:first|second|third|former|latter)\b"
+    r"\bthe (?:first|second|third|former|latter)\b[^.,;]{0,16}(?:\band\b|\bor\b|&)\s*(?:also )?the (?:first|second|third|former"
+    r"|latter)\b"
     r"(?! (?:one |option |approach )?(?:is|was|has|does|would|will|won'?t|can'?t|loses|needs|looks|seems|sounds)\b)",
     re.IGNORECASE,
 )
 _WELL = (
-    r"(?:good|great|fine|ok(?:ay)?|best|better|nicer?|perfect|right|clean\w*|simpl\w+|saf(?:er?|est)|cheap\w*|fast\w*|reasonable|sensible"
-    r"|prefer(?:able|red)|ideal|enough|san(?:e|er)|solid|reliable|robust|eas(?:y|ier|iest)|excellent|acceptable|clear\w*|correct|sound"
-    r"|(?:way|one|choice|option|winner|favou?rite|preference|pick)\b(?! (?:less|too|more))|it\b|what (?:i|we) (?:want|need|prefer|had|meant))"
+    r"(?:good|great|fine|ok(?:ay)?|best|better|nicer?|perfect|right|clean\w*|simpl\w+|saf(?:er?|est)|cheap\w*|fast\w*|reasonable"
+    r"|sensible"
+    r"|prefer(?:able|red)|ideal|enough|san(?:e|er)|solid|reliable|robust|eas(?:y|ier|iest)|excellent|acceptable|clear\w*|correct"
+    r"|sound"
+    r"|(?:way|one|choice|option|winner|favou?rite|preference|pick)\b(?! (?:less|too|more))|it\b|what (?:i|we) (?:want|need|prefer"
+    r"|had|meant))"
 )
 _TAKES = lazy_regex(
-    rf"\s*(?:$|[.!)](?:\s|$)|[;,:—–]|\s-\s|\s(?:please|thanks|then|but|and|for|first|with|as|since|because|it is|now|if|so|instead|over|rather than"
-    rf"|you|that you|which you)\b|(?:\s(?:is|sounds|looks|seems|feels|would be)|'s)\s(?:like )?(?:\w+ly |really |very |much |so |the |an? |my |by far "
+    rf"\s*(?:$|[.!)](?:\s|$)|[;,:—–]|\s-\s|\s(?:please|thanks|then|but|and|for|first|with|as|since|because|it is|now|if|so"
+    rf"|instead|over|rather than"
+    rf"|you|that you|which you)\b|(?:\s(?:is|sounds|looks|seems|feels|would be)|'s)\s(?:like )?(?:\w+ly |really |very |much |so "
+    rf"|the |an? |my |by far "
     rf"|far |quite |pretty |just |more |most )*{_WELL}\b|\s(?:works|wins|makes (?:\w+ ){{0,2}}sense|would work|convinces)\b)",
     re.IGNORECASE,
 )
 """What may follow the name of an option that is taken: nothing, a further wish, or praise."""
 _PRAISED = lazy_regex(r"\s*(?:\s(?:is|sounds|looks|seems|feels|works|would)|'s)\b", re.IGNORECASE)
 _TURNED_DOWN = lazy_regex(
-    r"\W*(?:(?:absolutely|certainly|definitely|clearly|really|is|are|was) )?(?:no(?! (?:need|hurry|rush|problem|other|more|extra)\b)|nope|never|nein|niemals|nicht|nee|non|jamais|pas|nunca"
-    r"|out|rejected|wrong|bad|too|won'?t|wouldn'?t|can'?t|cannot|doesn'?t|isn'?t|not(?!\s+(?:the\b|that\b|option\b|[a-d1-9]\b)))\b(?!,)",
+    r"\W*(?:(?:absolutely|certainly|definitely|clearly|really|is|are|was) )?(?:no(?! (?:need|hurry|rush|problem|other|more"
+    r"|extra)\b)|nope|never|nein|niemals|nicht|nee|non|jamais|pas|nunca"
+    r"|out|rejected|wrong|bad|too|won'?t|wouldn'?t|can'?t|cannot|doesn'?t|isn'?t|not(?!\s+(?:the\b|that\b|option\b"
+    r"|[a-d1-9]\b)))\b(?!,)",
     re.IGNORECASE,
 )
 _STILL_ASKS = lazy_regex(
-    r"[^,;.!—–]*\?|[^.!]*?[,;—–]\s*(?:but|or|right|correct|ok(?:ay)?|no|yes|isn'?t|wouldn'?t|doesn'?t|won'?t|what|wdyt|unless|if)\b[^.!]*\?",
+    r"[^,;.!—–]*\?|[^.!]*?[,;—–]\s*(?:but|or|right|correct|ok(?:ay)?|no|yes|isn'?t|wouldn'?t|doesn'?t|won'?t|what|wdyt|unless"
+    r"|if)\b[^.!]*\?",
     re.IGNORECASE,
 )
 _REFUSES = lazy_regex(
-    r"\b(?:no|not|never|neither|none|nor|cannot|(?:is|are|was|do|does|did|wo|would|ca|could|should|have|has|must)n'?t|against|reject\w*|except|without|but|if|unless|whether|why|what|how|explain)\b"
+    r"\b(?:no|not|never|neither|none|nor|cannot|(?:is|are|was|do|does|did|wo|would|ca|could|should|have|has|must)n'?t|against"
+    r"|reject\w*|except|without|but|if|unless|whether|why|what|how|explain)\b"
     r"(?!\s+(?:the (?:first|second|third|former|latter)|[A-D1-9]\b))",
     re.IGNORECASE,
 )
 _THEN_NO = lazy_regex(
-    r"(?:(?:[,;.!—–-]\s*)?(?P<firmly>\b(?:no,? wait|wait,? no|oh,? no|scratch that|i mean|correction|make that|or rather|doch lieber|ach nein|je veux dire|mejor dicho)\b)"
+    r"(?:(?:[,;.!—–-]\s*)?(?P<firmly>\b(?:no,? wait|wait,? no|oh,? no|scratch that|i mean|correction|make that|or rather"
+    r"|doch lieber|ach nein|je veux dire|mejor dicho)\b)"
     r"|(?:^|[,;.!—–-]\s*)(?:no|wait|sorry|actually|nein|non|pardon|perdón|plutôt|lieber|mejor)\b(?=[,;:.!]?\s+\S))[,;:.!\s]*",
     re.IGNORECASE,
 )
@@ -289,7 +307,12 @@ def _taken_label(said: str) -> str:
             return label
         if instead is not None and instead["firmly"]:
             return ""
-        if _REFUSES.search(_OPENING_NO.sub("", before)) or not _TAKES.match(rest) or _TURNED_DOWN.match(rest) or _STILL_ASKS.match(rest):
+        if (
+            _REFUSES.search(_OPENING_NO.sub("", before))
+            or not _TAKES.match(rest)
+            or _TURNED_DOWN.match(rest)
+            or _STILL_ASKS.match(rest)
+        ):
             continue
         if _PRAISED.match(rest) and re.search(r"\b(?:but|although|however|though)\b", rest, re.IGNORECASE):
             continue

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from kite_memory.distill.asked_to_keep import own_part, taken_back
 from kite_memory.distill.offline.wording import (
     ASKING,
     ASSENT,
@@ -89,8 +90,10 @@ _QUOTED = lazy_regex(
 )
 _CLAUSE = lazy_regex(r"[;:—–]|,|\s-\s|\b(?:but|and then|so)\b", re.IGNORECASE)
 _HANDLED_TEXT = lazy_regex(
-    r"\b(?:translate|rephrase|reword|proofread|summari[sz]e|explain|quote|paste|rename|replace|the (?:text|string|sentence|message|label"
-    r"|title|button|line|heading|phrase|comment|tooltip|error)|(?:a|the) (?:comment|test|string|message|line)[^:]{0,30}|it|that) ?(?:says?"
+    r"\b(?:translate|rephrase|reword|proofread|summari[sz]e|explain|quote|paste|rename|replace|the (?:text|string|sentence"
+    r"|message|label"
+    r"|title|button|line|heading|phrase|comment|tooltip|error)|(?:a|the) (?:comment|test|string|message|line)[^:]{0,30}|it"
+    r"|that) ?(?:says?"
     r"|said|reads?|to|into|as|with)?[^:]{0,30}:",
     re.IGNORECASE,
 )
@@ -98,32 +101,41 @@ _HANDLED_TEXT = lazy_regex(
 _INDIRECT = lazy_regex(
     r"\bwhether\b|(?<!that's )(?<!this is )(?<!which is )\b(?:why|how)\b(?! about)"
     r"|\b(?:ask(?:ed)?|check|tell me|know|see|wonder\w*|sure|verify|clear|say|find out|remember)\s+(?:(?:the )?\w+\s+)?if\b"
-    r"|\b(?:remember|recall|forg[eo]t|know|explain|tell me|ask(?:ed)?|understand)\s+(?:when|what|which|who|where|that time|the time)\b"
+    r"|\b(?:remember|recall|forg[eo]t|know|explain|tell me|ask(?:ed)?|understand)\s+(?:when|what|which|who|where|that time"
+    r"|the time)\b"
     r"|\b(?:maybe|perhaps|possibly|i wonder|not sure|i doubt|what if)\b",
     re.IGNORECASE,
 )
 _DENIED = lazy_regex(
-    r"\b(?:\w+n'?t|not|never|nobody|no one|hardly|stop)\s+(?:\w+\s+){0,2}?(?:think|thought|believe|say|said|saying|suggest\w*|mean|meant|true"
+    r"\b(?:\w+n'?t|not|never|nobody|no one|hardly|stop)\s+(?:\w+\s+){0,2}?(?:think|thought|believe|say|said|saying|suggest\w*"
+    r"|mean|meant|true"
     r"|agree\w*|sure|need|have to|remember|recall|claim\w*|convinced|the case|correct|right)\b",
     re.IGNORECASE,
 )
 _SAID = (
-    r"(?:\s\w+){0,2}?\s(?:said|says?|wrote|writes?|claims?|claimed|suggests?|suggested|recommends?|recommended|thinks?|thought|wants?|wanted"
-    r"|told|tells|argues?|argued|insists?|insisted|reads?|states?|stated|proposed|proposes|asked|complained|prefers?|preferred|believes?)\b"
+    r"(?:\s\w+){0,2}?\s(?:said|says?|wrote|writes?|claims?|claimed|suggests?|suggested|recommends?|recommended|thinks?|thought"
+    r"|wants?|wanted"
+    r"|told|tells|argues?|argued|insists?|insisted|reads?|states?|stated|proposed|proposes|asked|complained|prefers?|preferred"
+    r"|believes?)\b"
 )
 _OTHERS = (
-    r"(?:he|she|they|it|docs?|documentation|readme|manual|guide|page|article|book|blog|post|log|banner|output|error|message|e-?mail|mail"
-    r"|letter|ticket|issue|comment|review|reviewers?|spec|standard|prompt|file|vendor|customers?|clients?|support|users?|example|tutorial"
+    r"(?:he|she|they|it|docs?|documentation|readme|manual|guide|page|article|book|blog|post|log|banner|output|error|message"
+    r"|e-?mail|mail"
+    r"|letter|ticket|issue|comment|review|reviewers?|spec|standard|prompt|file|vendor|customers?|clients?|support|users?|example"
+    r"|tutorial"
     r"|answer|model|agent|bot|claude|chatgpt|gemini|copilot|linter|someone|somebody|people)"
 )
 _REPORTED = lazy_regex(rf"\b{_OTHERS}{_SAID}|\baccording to\b", re.IGNORECASE)
 _NAMED_AS_SAYING = lazy_regex(rf"(?<!\w)(?!(?:I|We|You)\b)[A-Z][a-z]+{_SAID}")
 _SUPPOSED = lazy_regex(
-    r"^\W*(?:(?:and|so|or|even|only|as)\s+){0,2}(?:if|suppose|supposing|assuming|imagine|had we|were we|in case|unless|until|before|when(?:ever)?"
+    r"^\W*(?:(?:and|so|or|even|only|as)\s+){0,2}(?:if|suppose|supposing|assuming|imagine|had we|were we|in case|unless|until"
+    r"|before|when(?:ever)?"
     r"|as soon as)\b",
     re.IGNORECASE,
 )
-_COMMANDING = lazy_regex(r"(?:[^,]*,\s+|\W*)(?:please|always|never|don't ever|stop|(?:make|be) sure|let's|remember|avoid|use)\b", re.IGNORECASE)
+_COMMANDING = lazy_regex(
+    r"(?:[^,]*,\s+|\W*)(?:please|always|never|don't ever|stop|(?:make|be) sure|let's|remember|avoid|use)\b", re.IGNORECASE
+)
 _ASKS_BACK = lazy_regex(
     r"(?:[,;—–-]\s*|\s)(?:or not|wdyt|what do you (?:think|say|remember|recommend|suggest)|(?:don't|do) you (?:agree|think so)"
     r"|(?:is|isn't|was|wasn't) (?:that|it) (?:right|so|true|correct|ok(?:ay)?))\W*$|,\s*(?:right|correct|or what|yes or no)\W*$"
@@ -163,12 +175,29 @@ def assents(said: str) -> bool:
     return bool(said) and "?" not in said and ASSENT.fullmatch(one_line(said)) is not None
 
 
+def own_sentences(event: Event, said: str) -> list[Sentence]:
+    """Return a person's sentences that stand: not another's text that they hand on or quote, nor what they correct at once."""
+    found = sentences_of(event, own_part(said))
+    gone = taken_back([each.text for each in found])
+    kept: list[Sentence] = []
+    block, marks = -1, 0
+    for at, each in enumerate(found):
+        block, marks = each.block, marks if each.block == block else 0
+        if marks % 2 == 0 and at not in gone:
+            kept.append(each)
+        marks += len(_MARK.findall(each.text))
+    return kept
+
+
+_MARK = lazy_regex(r"[\"“”]")
+
+
 def wishes(event: Event) -> Iterator[Sentence]:
     """Yield sentences in which a person says how things are to be done beyond the current task."""
     said = said_by_person(event)
     if not said or event.type is EventType.DECISION or len(said) > TYPED or assents(said):
         return
-    for sentence in sentences_of(event, said):
+    for sentence in own_sentences(event, said):
         text = sentence.text
         if text.endswith("?") or not 4 <= sentence.words <= 60 or MACHINE.search(text):
             continue
@@ -213,19 +242,22 @@ def stated_decisions(event: Event) -> Iterator[Sentence]:
     said = said_by_person(event)
     if not said or event.type is EventType.DECISION or len(said) > 4 * TYPED:
         return
-    for sentence in sentences_of(event, said):
+    for sentence in own_sentences(event, said):
         text = sentence.text
         if text.endswith("?") or not 6 <= sentence.words <= 80 or MACHINE.search(text):
             continue
         plain = unquoted(text)
         if not _GROUNDED.search(plain) or _WONDERS.match(without_opening(plain)) or asks(plain):
             continue
-        if any(is_own_word(plain, each, by_name=True) and not _TO_LEARN.match(plain, each.end()) for each in _DECIDES.finditer(plain)):
+        if any(
+            is_own_word(plain, each, by_name=True) and not _TO_LEARN.match(plain, each.end()) for each in _DECIDES.finditer(plain)
+        ):
             yield sentence
 
 
 _TO_LEARN = lazy_regex(
-    r"(?: you)? to (?:understand|know|see|learn|hear|check|find|figure|ask|talk|discuss|compare|look|read|explore|investigate|think)\b",
+    r"(?: you)? to (?:understand|know|see|learn|hear|check|find|figure|ask|talk|discuss|compare|look|read|explore|investigate"
+    r"|think)\b",
     re.IGNORECASE,
 )
 
@@ -275,7 +307,7 @@ def statements(event: Event, *, answered: bool) -> Iterator[Statement]:
     if not said or event.type is EventType.DECISION or len(said) > TYPED or assents(said):
         return
     elsewhere = {each.text for each in (*wishes(event), *stated_decisions(event))}
-    sentences = [each for each in sentences_of(event, said) if not MACHINE.search(each.text)]
+    sentences = [each for each in own_sentences(event, said) if not MACHINE.search(each.text)]
     if not elsewhere and len(said) <= _CORRECTION and (order := _ordered(" ".join(each.text for each in sentences), answered)):
         yield Statement(rule="correction", text=order, firm=False)
         return
@@ -301,7 +333,8 @@ _KEEP = lazy_regex(r"remember|keep|bear|don'?t forget|memori[sz]e|save|add|store
 _REMINDS = lazy_regex(
     r"(?:^|[.!;]\s+)(?:(?:please|and|also|but|so|just)\s+){0,2}(?P<lead>"
     r"(?:remember|don'?t forget|memori[sz]e|note|make a note|take note)(?:\s+that\b|(?:\s+this)?\s*[:,—–-])"
-    r"|(?:remember|note)(?=\s+(?:the|our|we|all|every)\s.{3,80}\s(?:is|are|has|have|needs?|must|can|can'?t|cannot|does|doesn'?t|don'?t|will"
+    r"|(?:remember|note)(?=\s+(?:the|our|we|all|every)\s.{3,80}\s(?:is|are|has|have|needs?|must|can|can'?t|cannot|does|doesn'?t"
+    r"|don'?t|will"
     r"|won'?t|runs?|uses?|lives?|only|always|never)\s)"
     r"|(?:keep|bear) in mind|be aware|for (?:the record|(?:future |your )?(?:reference|information))|fyi|heads[- ]?up"
     r"|(?:just )?so you know|you should know|(?:important|reminder)(?=\s*:)"

@@ -201,7 +201,8 @@ _TITLE_WORDS, _SHORT_TITLE = 20, 12
 _TITLE = 120
 _FEWEST_TITLE_WORDS = 4
 _OPENING = lazy_regex(
-    r"(?:(?:so|and|but|also|now|yes|no(?=\s*[,.;:!—–-])|ok|okay|right|well|actually|basically|essentially|importantly|crucially|however"
+    r"(?:(?:so|and|but|also|now|yes|no(?=\s*[,.;:!—–-])|ok|okay|right|well|actually|basically|essentially|importantly|crucially"
+    r"|however"
     r"|therefore|thus|hence|worse|better still|interestingly|notably|note(?: that)?|worth noting(?: that)?|in short|in other words"
     r"|bottom line|net effect|net result"
     r"|key insight|the (?:key|important) (?:thing|point)(?: here)?(?: is)?(?: that)?|(?:the )?(?:root cause"
@@ -222,7 +223,8 @@ _OPENING = lazy_regex(
 )
 _RUN_UP = lazy_regex(
     r"(?:(?:(?:and|also|but|so(?! (?:that|you|far)\b)|ok(?:ay)?|oh|ah|hey|btw|by the way|yes|yeah|yep|thanks|thank you|thx|plus)\b"
-    r"[\s,:;.!—–-]*|(?:no|nope|nah|hm+|well|right|fine|great|good|nice|cool|perfect|awesome|sure|then|again|wait|actually|sorry|hi|hello"
+    r"[\s,:;.!—–-]*|(?:no|nope|nah|hm+|well|right|fine|great|good|nice|cool|perfect|awesome|sure|then|again|wait|actually|sorry"
+    r"|hi|hello"
     r"|noted|(?:just )?to be clear|(?:new|house|general) rule|(?:and )?(?:one (?:more|other|last)|another) (?:thing|point|rule))\b"
     r"\s*[,:;.!—–-]+\s*)){1,6}(?=\S)",
     re.IGNORECASE,
@@ -258,7 +260,8 @@ _MANNER = lazy_regex(
 _NUMBERED = lazy_regex(r"^(?:\(?\d{1,2}[.)]|\(?[a-z]\))\s+(?=\S+\s)")
 """Number of a sentence within its list, which is dropped."""
 _CLAUSE_END = lazy_regex(
-    r"\s[—–-]{1,2}\s|[;:]\s|,\s(?=(?:so|which|because|since|but|and|or|then|while|though|although|not|never|always|rather|instead|even"
+    r"\s[—–-]{1,2}\s|[;:]\s|,\s(?=(?:so|which|because|since|but|and|or|then|while|though|although|not|never|always|rather|instead"
+    r"|even"
     r"|if|when|as|unless|except|otherwise|plus|don'?t|use)\b)|\s\("
     r"|\s(?=(?:because|since|so that|which means|meaning|in order to|even though|although|whereas)\b)"
     r"|[.!?](?:\s|$)",
@@ -323,7 +326,8 @@ def title_of(sentence: str) -> str:
 
 
 _RANKED = lazy_regex(
-    r"^(?:(?:critical|high|medium|low|minor|major|nit|blocker|info|note|caveat|p[0-4]|finding|point|item|commit|step|phase|layer|fix|bug)"
+    r"^(?:(?:critical|high|medium|low|minor|major|nit|blocker|info|note|caveat|p[0-4]|finding|point|item|commit|step|phase|layer"
+    r"|fix|bug)"
     r"(?: (?:severity|priority))?(?: to be aware of)?(?: #?\d+)?(?: \([^)]{1,40}\))?\s*(?::|\s[—–-])\s*)+(?=\S+\s+\S+\s+\S)",
     re.IGNORECASE,
 )
@@ -525,7 +529,10 @@ def entities_of(texts: Iterable[str], most: int = 10) -> tuple[str, ...]:
     return tuple(found.values())[:most]
 
 
-_LOST = r"(?P<this>[^\s,.;:()—]+(?:\s(?!(?:because|since|due to|which|in order to|so(?= \S)|as(?= (?:it|they|we|that)\b))\b)[^\s,.;:()—]+){0,7})"
+_LOST = (
+    r"(?P<this>[^\s,.;:()—]+(?:\s(?!(?:because|since|due to|which|in order to|so(?= \S)|as(?= (?:it|they|we|that)\b))\b)"
+    r"[^\s,.;:()—]+){0,7})"
+)
 _RULED_OUT = (
     lazy_regex(
         rf"\b(?:instead of|rather than|as opposed to)\s+{_LOST}(?:[,;:—(]|\.(?:\s|$)|$|\s(?=(?:because|since|so|as|which|for"
