@@ -470,6 +470,35 @@ def left_open(event: Event) -> Iterator[str]:
                 yield what
 
 
+def leaves_undecided(answer: str, *, typed: bool) -> bool:
+    """Return whether an answer to an agent's question chooses nothing; one that was ``typed`` is none of the options offered."""
+    if _NO_ANSWER.fullmatch(answer) or answer.endswith("?"):
+        return True
+    return typed and ("?" in answer or asks(answer) or _UNDECIDED.match(answer) is not None)
+
+
+_NO_ANSWER = lazy_regex(
+    r"\W*(?:you (?:decide|choose|pick)|up to you|whatever|either|your (?:call|choice)|(?:i )?don'?t (?:know|care|mind)"
+    r"|no preference|next\b.*|skip.*|other|none|not sure|(?:let'?s )?(?:continue|proceed|move on|go on)\b.*|cancel.*|stop.*)\W*",
+    re.IGNORECASE,
+)
+_UNDECIDED = lazy_regex(
+    r"\W*(?:(?:well|no|hm+|ok(?:ay)?|sorry|please)\W+)?(?:neither|none of|both\W+$|(?:let'?s|can we|we should|i (?:want|need|have"
+    r"|'d like) to) "
+    r"(?:first )?(?:discuss|talk|think|see|understand|know|check|ask|wait)|i'?d like to|(?:first )?(?:explain|tell me|clarify"
+    r"|elaborate|ask \w+"
+    r"|compare|describe|help me)\b|i(?:'m| am)? (?:not sure|unsure|have no|(?:don'?t|do not) (?:know|care|mind|have|understand"
+    r"|see)|need (?:more|time))|no (?:idea|clue|opinion)|depends"
+    r"|it depends|more (?:info|detail|context)|which|wait\b|later\b|maybe|perhaps|weder|kein[es]* (?:davon|von)|lass uns|erklär"
+    r"|weiß nicht"
+    r"|ich weiß nicht|vielleicht|frag\b|aucune?\b|ni l['’]un|je ne sais|explique|discutons|peut-être|ningun[oa]|ni uno"
+    r"|no (?:lo )?sé"
+    r"|explica|hablemos|quizás?|depende)",
+    re.IGNORECASE,
+)
+"""Typed instead of an answer: a refusal of all, or a wish to know or to think first."""
+
+
 _SETTLED = lazy_regex(
     r"(?:the )?decision(?: is|:)|(?:we|i)(?:'ve| have)? (?:finally |now |both |all )?(?:decided|agreed|chose|settled|opted)\b",
     re.IGNORECASE,
