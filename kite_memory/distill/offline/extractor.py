@@ -448,7 +448,7 @@ _WHOLE_TITLE = 90
 _SHORTEST_TITLE = 30
 """Least characters of a title that is cut at the end of a clause."""
 
-_REVISION = 6
+_REVISION = 7
 _SAME = 0.6
 """Share of a draft's words in another from which both count as the same."""
 _MOST = 30
