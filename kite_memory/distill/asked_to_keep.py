@@ -6,7 +6,7 @@ the outcome. For languages other than English see `asked_in_another_language`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -152,24 +152,131 @@ def asked_to_keep(prompt: str) -> tuple[KeepRequest, ...]:
     """Return the requests in the order of the prompt, each once. None for a slash command, which has its own tool."""
     if prompt.lstrip().startswith("/") or not may_ask(prompt):
         return ()
-    said = _FENCED.sub("\n\n", clean(prompt)).strip()
+    said = own_part(_FENCED.sub("\n\n", clean(prompt))).strip()
     if not said or len(said) > _TYPED or said.count("\n") > _LINES or _MACHINES.search(said):
         return ()
     all_sentences = list(_sentences_of(said))
+    corrected = taken_back([each.said for each in all_sentences])
     found: dict[str, KeepRequest] = {}
     alone = all(_bare(each) or _asks(each, "") or _COURTESY.fullmatch(each.text) for each in all_sentences)
     for at, each in enumerate(all_sentences):
         asked = _asks(each, all_sentences[at - 1].text if at else "") or (_bare(each) if alone else None)
-        if asked is not None:
+        if asked is not None and at not in corrected:
             found.setdefault(asked.text.casefold(), asked)
     return tuple(found.values())[:MOST]
 
 
+_TAKES_BACK = lazy_regex(
+    r"\W*(?:(?:oh|ah|hm+|oops|oups|uh|ach|ay|and|well)\W+)?(?:(?:no|nope|nein|non|nee)\b(?:\s*[,.!;:—–](?! (?:really|seriously))"
+    r"|\s+(?=(?:wait|sorry|actually"
+    r"|it'?s|it is|that'?s|scratch|make|i mean|use|warte|attends|espera|aspetta|quatsch|doch)\b))"
+    r"|(?:wait|sorry|hold on|warte|moment|halt|quatsch|entschuldigung|attends|pardon|espera|perdón|disculpa|digo|aspetta|scusa"
+    r"|anzi|cioè)"
+    r"\s*[,.!;:—–]|actually,? (?:no|not|it|that|use|make|the|i|we|let'?s|don'?t|never|always|better)\b|scratch that|strike that"
+    r"|correction\b|i (?:mean|meant)\b|or rather\b|make that\b|that'?s wrong|never ?mind|forget (?:that|it)\b(?! the)"
+    r"|on second thought"
+    r"|doch nicht|ich mein(?:e|te)\b|korrektur|besser gesagt|stimmt nicht|vergiss das|en fait\b|je (?:veux|voulais) dire|plutôt\b"
+    r"|oublie ça"
+    r"|mejor dicho|en realidad\b|qui(?:ero|se) decir|corrección|olvida eso|in realtà\b|volevo dire|correzione)",
+    re.IGNORECASE,
+)
+_CHANGES_ITS_MIND = lazy_regex(
+    r"[,;.—–-]\s*(?:no,? wait|wait,? no|oh,? no|scratch that|i mean|correction|or rather|make that|nein,? warte|ach nein|quatsch"
+    r"|besser gesagt"
+    r"|non,? attends|je veux dire|no,? espera|mejor dicho|quiero decir|no,? aspetta|anzi|volevo dire)\b"
+    r"|[,;—–]\s*(?:no|nope|sorry|nein|non|pardon|perdón|scusa|entschuldigung|oops)\s*,\s",
+    re.IGNORECASE,
+)
+_REACHES_BACK = 2
+
+
+def taken_back(said: Sequence[str]) -> frozenset[int]:
+    """Return which of a person's sentences they correct at once: in the same breath, or in one of the next two sentences."""
+    gone = {at for at, text in enumerate(said) if _CHANGES_ITS_MIND.search(text)}
+    for at, text in enumerate(said):
+        if at and _TAKES_BACK.match(text):
+            gone.update(range(max(0, at - _REACHES_BACK), at))
+    return frozenset(gone)
+
+
+_OTHERS_TEXT = (
+    r"logs?|output|error(?: message)?|message|e-?mail|mail|letter|reply|response|answer|ticket|issue|comment|feedback|docs?"
+    r"|documentation"
+    r"|readme|manual|article|post|thread|chat|transcript|text|banner|page|quote|nachricht|antwort|ausgabe|fehlermeldung|réponse"
+    r"|erreur|sortie"
+    r"|texte|respuesta|mensaje|correo|salida|texto"
+)
+_ANNOUNCES = lazy_regex(
+    r"(?<!\bi )(?<!\bwe )\b(?:wrote|writes|said|says|told (?:me|us)|answered|replied|sent (?:me|us)|schr(?:ieb|eibt)|sagte?"
+    r"|antwortete?|geschrieben"
+    r"|a (?:dit|écrit|répondu)|écrit|dit|escribió|dice|dijo|respondió|ha scritto|scrive|dice)\b"
+    r"|\b(?:translate|explain|summari[sz]e|proofread|rephrase|reword|interpret|analy[sz]e|übersetze?|erkläre?|traduis|explique"
+    r"|résume|traduce|explica"
+    r"|resume|traduci|spiega|what (?:does|do|is) (?:this|that|the following)|was bedeutet|que (?:veut dire|signifie)"
+    r"|qué significa)\b"
+    r"|\bfrom (?:the|our|my|a) (?:customer|vendor|client|support|provider|forum|website|wiki)\b"
+    rf"|\b(?:here(?:'s| is| are)|this is|below is|(?:i|we) (?:got|received)|hier ist|voici|aquí (?:está|tienes)"
+    rf"|ecco)\b.{{0,40}}\b(?:{_OTHERS_TEXT})\b"
+    rf"|^\W*(?:the|this|his|her|their) (?:\w+ ){{0,2}}(?:{_OTHERS_TEXT})\W*$",
+    re.IGNORECASE,
+)
+_FORWARDED = lazy_regex(r"-{2,}\s*(?:original|forwarded)\b|from:\s|on .{5,80} wrote:", re.IGNORECASE)
+_GREETS = lazy_regex(
+    r"\W*(?:dear|hi|hello|sehr geehrte\w*|liebe[rs]?|hallo|guten tag|chère?s?|bonjour|estimad[oa]s?|querid[oa]s?|hola|gentile"
+    r"|car[oa])\b"
+    r"[^.!?\n]{0,60}(?:,|!|\n|$)",
+    re.IGNORECASE,
+)
+_SIGNS_OFF = lazy_regex(
+    r"(?:^|[.!?]\s)\s*(?:(?:best|kind|warm|many)?\s?regards|best(?: wishes)?|cheers|sincerely|yours\b[^\n]{0,20}|many thanks|thanks"
+    r"|mit freundlichen grüßen|(?:viele|beste|liebe) grüße|gruß|(?:bien )?cordialement|bien à vous|saludos(?: cordiales)?"
+    r"|atentamente|un saludo"
+    r"|(?:cordiali|distinti) saluti)\s*(?:,|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_OWN_VOICE = lazy_regex(
+    r"\W*(?:(?:can|could|would) (?:you|we)|from now on|so|now|i|i'\w+|let'?s|what|why|how|is|are|do|does|should|my|btw|anyway"
+    r"|given|based on"
+    r"|ok(?:ay)?|and|but|ab jetzt|kannst du|ich|warum|peux-tu|je|pourquoi|puedes|a partir de ahora|por qué)\b",
+    re.IGNORECASE,
+)
+
+
+def own_part(said: str) -> str:
+    """Return a person's message without what it hands on from others: a text that a line announces, or a letter."""
+    kept: list[str] = []
+    handed_on = in_letter = False
+    begun = -1
+    paragraphs = re.split(r"\n[ \t]*\n", said)
+    for at, paragraph in enumerate(paragraphs):
+        if in_letter:
+            in_letter = _SIGNS_OFF.search(paragraph) is None
+            continue
+        greeting = _GREETS.match(paragraph) is not None and (
+            handed_on or paragraph.lstrip().lower().startswith(("dear", "sehr geehrt"))
+        )
+        if greeting and any(_SIGNS_OFF.search(each) for each in paragraphs[at:]):
+            handed_on, in_letter = False, _SIGNS_OFF.search(paragraph) is None
+            continue
+        if handed_on and (at == begun + 1 or not _OWN_VOICE.match(paragraph)):
+            continue
+        rows = paragraph.split("\n")
+        announced = next((row for row, line in enumerate(rows) if _hands_on(line)), None)
+        handed_on, begun = announced is not None, at if announced is None or announced == len(rows) - 1 else at - 1
+        kept.append("\n".join(rows if announced is None else rows[:announced]))
+    return "\n\n".join(kept)
+
+
+def _hands_on(line: str) -> bool:
+    return (line.rstrip().endswith(":") and _ANNOUNCES.search(line) is not None) or _FORWARDED.match(line.lstrip()) is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sentence:
-    """A sentence. ``text`` omits its introductory words."""
+    """A sentence. ``text`` omits its introductory words, and is empty for what is quoted or announced; ``said`` is all of it."""
 
     text: str
+    said: str
 
 
 _CUE = lazy_regex(
@@ -221,12 +328,12 @@ def _sentences_of(said: str) -> Iterator[_Sentence]:
             quoted = 0
             for sentence in sentences(block):
                 inside, quoted = quoted % 2 == 1, quoted + len(_QUOTE.findall(sentence))
-                text = one_line(sentence)
+                text = said_here = one_line(sentence)
                 if (opening := _UP_TO_IT.match(text)) and any(map(str.isalnum, text[opening.end() :])):
                     text = text[opening.end() :]
                 if inside or announced or not text or text[0] in "\"“”'‘’«":
                     text = ""
-                yield _Sentence(text=text)
+                yield _Sentence(text=text, said=said_here)
             announced = block.rstrip().endswith(":")
 
 
