@@ -24,7 +24,7 @@ from kite_memory.model.note import (
     Surroundings,
 )
 from kite_memory.text import lazy_regex
-from kite_memory.vault.wording import body_key, signs, title_key
+from kite_memory.vault.wording import arranges_otherwise, body_key, signs, title_key
 
 _CLAIM_TEXT, _CLAIMS, _SHORTEST = 800, 4, 15
 """Characters of a body, sentences of them (with the title), and shortest sentence, that are compared: what a note is about stands
@@ -287,11 +287,11 @@ _GIVEN_UP = lazy_regex(
 _NOT = lazy_regex(r"\b(?:no|not|never|cannot|without|nicht|kein\w*|nie)\b|n't\b", re.IGNORECASE)
 _NAME = lazy_regex(r"(?<=[a-z0-9,;] )[A-Z]\w*|\b[a-z]\w*(?:[A-Z_]\w*|[./#-]\w+)")
 _GRAMMAR_WORDS = """
-about also because been does each every from gets have here into just made make more most much only over same since some such than
-that their them then there these they this those thus upon very what when where which while will with would
+about also and because been does each every for from gets have here into just made make more most much only over same since some such than
+that the their them then there these they this those thus upon very what when where which while will with would
 """
 _GRAMMAR = frozenset(_GRAMMAR_WORDS.split())
-_DIRECTED = frozenset(("after", "before", "into", "instead", "over", "than", "to", "über", "nach", "vor", "statt"))
+_DIRECTED = frozenset(("after", "before", "into", "instead", "over", "than", "then", "to", "über", "nach", "vor", "statt"))
 _HAS_DIGIT = lazy_regex(r"\d")
 _TOKEN = lazy_regex(r"[\w.:/%+-]+")
 
@@ -356,25 +356,26 @@ def repeats(one: Note, other: Note) -> bool:
     if body_key(one.body) == body_key(other.body) != "" and title_key(one.title) == title_key(other.title):
         return True
     said, held = text_of(one), text_of(other)
-    mine, theirs = shortened_words(said), shortened_words(held)
-    less, more = (mine, theirs) if len(mine) <= len(theirs) else (theirs, mine)
-    unmatched = len(less - more)
-    if len(less) < _FEW_WORDS or unmatched > (len(less) // _MANY_WORDS) * _OTHER_WORDS:
-        return False
-    return not at_odds(said, held)
+    return _has_hardly_another_word(said, held) and not at_odds(said, held)
+
+
+def _has_hardly_another_word(said: str, held: str) -> bool:
+    """Return whether the shorter text has hardly a word that the longer one has not."""
+    less, more = sorted((shortened_words(said), shortened_words(held)), key=len)
+    return len(less) >= _FEW_WORDS and len(less - more) <= (len(less) // _MANY_WORDS) * _OTHER_WORDS
 
 
 def at_odds(said: str, held: str) -> bool:
     """Return whether two texts differ however many words they share.
 
-    They do where figures, signs, names, a negation, a word about what held before, or the words on both sides of an «over» or a
-    «to» differ.
+    They do where figures, signs, names, a negation, a word about what held before, the words on both sides of an «over» or a «to»,
+    or the places of words differ.
     """
     if any(_differ(of(said), of(held)) for of in (_values, signs, _names)):
         return True
     if any(bool(pattern.search(said)) != bool(pattern.search(held)) for pattern in (_NOT, _GIVEN_UP)):
         return True
-    return any((after, before) in _sides(held) for before, after in _sides(said))
+    return any((after, before) in _sides(held) for before, after in _sides(said)) or arranges_otherwise(said, held)
 
 
 def exchanges_words(said: str, held: str) -> bool:
@@ -496,8 +497,15 @@ def _contests(draft: Note, around: Surroundings) -> list[Contest]:
             continue
         newer, older = (draft, note) if _is_later(draft, note) else (note, draft)
         if (alike := likeness(newer, older, by)) is not None:
-            found.append(Contest(newer=newer, older=older, likely=alike.likely))
+            likely = max(alike.likely, _REVIEWED) if _rearranges(newer, older) else alike.likely
+            found.append(Contest(newer=newer, older=older, likely=likely))
     return sorted(found, key=lambda each: -each.likely)
+
+
+def _rearranges(newer: Note, older: Note) -> bool:
+    """Return whether two notes say different things with the same words."""
+    said, held = text_of(newer), text_of(older)
+    return newer.kind is older.kind and _has_hardly_another_word(said, held) and arranges_otherwise(said, held)
 
 
 def _sides(text: str) -> frozenset[tuple[str, str]]:
