@@ -191,7 +191,7 @@ _UP_TO_IT = lazy_regex(
     r"(?:(?:please|also|and|but|so|ok|okay|oh|btw|by the way|hey|yes|yeah|no(?! (?:te )?olvides)|nope|right|great|thanks|thank you"
     r"|perfect"
     r"|good|well"
-    r"|actually|just|claude|codex|gemini|one more thing|note(?! to self)|important|fyi)\b[\s,.;:!—–-]*){1,5}(?=\S)",
+    r"|actually|just|claude|codex|gemini|one more thing|note(?! to self)|important|fyi)\b(?!-\w)[\s,.;:!—–-]*){1,5}(?=\S)",
     re.IGNORECASE,
 )
 _COURTESY = lazy_regex(

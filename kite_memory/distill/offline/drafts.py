@@ -210,7 +210,7 @@ def _turns_down(turn: Turn) -> bool:
 
 
 _NO = re.compile(
-    r"\W*(?:no|nope|nah|wrong|don'?t|do not|instead|rather|that'?s (?:not|wrong))\b(?! (?:problem|worries))", re.IGNORECASE
+    r"\W*(?:no|nope|nah|wrong|don'?t|do not|instead|rather|that'?s (?:not|wrong))\b(?!-\w| (?:problem|worries))", re.IGNORECASE
 )
 
 

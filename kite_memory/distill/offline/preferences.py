@@ -235,7 +235,7 @@ def clauses(text: str) -> list[str]:
 
 
 _LEADS_IN = lazy_regex(
-    r"^(?:(?:and|but|also|so|then|ok(?:ay)?|yes|ye[ap]h?|yep|no(?=\s*[,.:;-])|nope|good|exactly|right|fine|same|well)\b[\s,.:;-]*)+",
+    r"^(?:(?:and|but|also|so|then|ok(?:ay)?|yes|ye[ap]h?|yep|no(?=\s*[,.:;-])|nope|good|exactly|right|fine|same|well)\b(?!-\w)[\s,.:;-]*)+",
     re.IGNORECASE,
 )
 
