@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from kite_memory.distill.prose import bounded, clean, key_lines, one_line
+from kite_memory.distill.prose import bounded, clean, key_lines, one_line, without_emphasis
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.model.note import Chunk
 from kite_memory.text import lazy_regex
@@ -419,8 +419,8 @@ _INFORMATIVE = lazy_regex(
 """Words that make a short line worth keeping, unlike those of "Let me look at the tests" alone."""
 
 _BLANK_LINES = lazy_regex(r"\n[ \t]*(?:\n[ \t]*)+")
-_MARKUP = lazy_regex(r"\*\*|^[ \t]{0,8}#{1,6} ", re.MULTILINE)
-"""Marks of bold text and headings, which a model pays for and which say nothing."""
+_HEADING = lazy_regex(r"^[ \t]{0,8}#{1,6} ", re.MULTILINE)
+"""Marks of headings: like those of bold text, a model pays for them, and they say nothing."""
 
 _ALIKE = 4
 _WITH_DIGIT = lazy_regex(r"(?<![\w./:@~^-])[\w./:@~^-]*\d[\w./:@~^-]*")
@@ -430,7 +430,7 @@ _WITH_DIGIT = lazy_regex(r"(?<![\w./:@~^-])[\w./:@~^-]*\d[\w./:@~^-]*")
 def _plain(text: str) -> str:
     """Remove markup. Of more than four rows in a run that differ only in words with digits, as pasted output has them, two stay."""
     kept: list[str] = []
-    said = [row for row in _MARKUP.sub("", text).split("\n") if "--" not in row or row.strip(" \t|:-")]
+    said = [row for row in _HEADING.sub("", without_emphasis(text)).split("\n") if "--" not in row or row.strip(" \t|:-")]
     for shape, rows in groupby(said, key=lambda row: _WITH_DIGIT.sub("#", row)):
         run = list(rows)
         folds = "#" in shape and len(run) > _ALIKE

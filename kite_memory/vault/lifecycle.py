@@ -287,8 +287,8 @@ _GIVEN_UP = lazy_regex(
 _NOT = lazy_regex(r"\b(?:no|not|never|cannot|without|nicht|kein\w*|nie)\b|n't\b", re.IGNORECASE)
 _NAME = lazy_regex(r"(?<=[a-z0-9,;] )[A-Z]\w*|\b[a-z]\w*(?:[A-Z_]\w*|[./#-]\w+)")
 _GRAMMAR_WORDS = """
-about also and because been does each every for from gets have here into just made make more most much only over same since some such than
-that the their them then there these they this those thus upon very what when where which while will with would
+about also and because been does each every for from gets have here into just made make more most much only over same since some
+such than that the their them then there these they this those thus upon very what when where which while will with would
 """
 _GRAMMAR = frozenset(_GRAMMAR_WORDS.split())
 _DIRECTED = frozenset(("after", "before", "into", "instead", "over", "than", "then", "to", "über", "nach", "vor", "statt"))

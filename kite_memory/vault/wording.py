@@ -272,14 +272,14 @@ _CLAUSE_ENDS = lazy_regex(
 )
 _NEGATED = lazy_regex(r"\b(?:no|not|never|cannot|without|nicht|kein\w*|nie)\b|n['’]t\b", re.IGNORECASE)
 _TOLD = lazy_regex(r"\d[\d.,:]*\d|[^\W_]+(?:[._/'-][^\W_]+)*")
-_SAYS_LITTLE = frozenset(
-    """
+_LITTLE = """
     a an the and or but while whereas of to in on at for from by with as is are was were be been being it its this that these those
-    we you they he she i our your their his her my not no never always only just also too do does did don't doesn't didn't isn't aren't won't can't must should can may
-    will would shall have has had use uses used using run runs make makes keep keeps put puts get gets set sets ever any all so then
+    we you they he she i our your their his her my not no never always only just also too do does did don't doesn't didn't isn't
+    aren't won't can't must should can may will would shall have has had use uses used using run runs make makes keep keeps
+    put puts get gets set sets ever any all so then
     there here please when if one ones need needs then
-    """.split()
-)
+"""
+_SAYS_LITTLE = frozenset(_LITTLE.split())
 """Words that do not tell what a clause is about."""
 _MOST_TOLD, _TWO = 400, 2
 

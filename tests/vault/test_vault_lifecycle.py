@@ -127,25 +127,64 @@ def test_the_same_with_another_figure_is_for_somebody_to_decide() -> None:
 
 
 REVERSALS = [
-    ("Ben prunes the pear trees in winter; Ida picks the cherries in June", "Ida prunes the pear trees in winter; Ben picks the cherries in June"),
-    ("Invoices use port 7001 on staging, quotes use port 7999 on staging", "Invoices use port 7999 on staging, quotes use port 7001 on staging"),
-    ("Read the ledger from the replica, write the ledger to the primary", "Read the ledger from the primary, write the ledger to the replica"),
+    (
+        "Ben prunes the pear trees in winter; Ida picks the cherries in June",
+        "Ida prunes the pear trees in winter; Ben picks the cherries in June",
+    ),
+    (
+        "Invoices use port 7001 on staging, quotes use port 7999 on staging",
+        "Invoices use port 7999 on staging, quotes use port 7001 on staging",
+    ),
+    (
+        "Read the ledger from the replica, write the ledger to the primary",
+        "Read the ledger from the primary, write the ledger to the replica",
+    ),
     ("Write thumbnails to disk, never to the bucket of the shop", "Write thumbnails to the bucket of the shop, never to disk"),
     ("Sort orchards by name and then by age in the export", "Sort orchards by age and then by name in the export"),
-    ("Labels are printed in the cellar, and crates are washed in the yard", "Labels are printed in the yard, and crates are washed in the cellar"),
-    ("The press may store ciders and must not heat the bottled juices", "The press must not store ciders and may heat the bottled juices"),
-    ("Guests are admitted and vendors are refused when the orchard gate opens", "Guests are refused and vendors are admitted when the orchard gate opens"),
-    ("Logs of the press are rotated daily, logs of the cellar are rotated weekly", "Logs of the press are rotated weekly, logs of the cellar are rotated daily"),
-]  # fmt: skip
+    (
+        "Labels are printed in the cellar, and crates are washed in the yard",
+        "Labels are printed in the yard, and crates are washed in the cellar",
+    ),
+    (
+        "The press may store ciders and must not heat the bottled juices",
+        "The press must not store ciders and may heat the bottled juices",
+    ),
+    (
+        "Guests are admitted and vendors are refused when the orchard gate opens",
+        "Guests are refused and vendors are admitted when the orchard gate opens",
+    ),
+    (
+        "Logs of the press are rotated daily, logs of the cellar are rotated weekly",
+        "Logs of the press are rotated weekly, logs of the cellar are rotated daily",
+    ),
+]
 REPETITIONS = [
-    ("Don't mock the harvest database in orchard tests, use the real one", "Use the real harvest database in orchard tests, don't mock it"),
+    (
+        "Don't mock the harvest database in orchard tests, use the real one",
+        "Use the real harvest database in orchard tests, don't mock it",
+    ),
     ("Use integer cents for orchard money amounts, never floats", "For orchard money amounts use integer cents, never floats"),
-    ("Check the copper and silver lamps before each start of the press", "Check the silver and copper lamps before each start of the press"),
-    ("Ciders are pressed in October, and juices are bottled in November", "Juices are bottled in November, and ciders are pressed in October"),
-    ("Every migration needs a down file, and every table a primary key", "Every table needs a primary key, and every migration a down file"),
-    ("Run the formatter before a commit reaches the orchard, not after it", "Before a commit reaches the orchard run the formatter, not after it"),
-    ("The cider press is cleaned by hand after each crate in the yard", "After each crate, the cider press in the yard is cleaned by hand"),
-]  # fmt: skip
+    (
+        "Check the copper and silver lamps before each start of the press",
+        "Check the silver and copper lamps before each start of the press",
+    ),
+    (
+        "Ciders are pressed in October, and juices are bottled in November",
+        "Juices are bottled in November, and ciders are pressed in October",
+    ),
+    (
+        "Every migration needs a down file, and every table a primary key",
+        "Every table needs a primary key, and every migration a down file",
+    ),
+    (
+        "Run the formatter before a commit reaches the orchard, not after it",
+        "Before a commit reaches the orchard run the formatter, not after it",
+    ),
+    (
+        "The cider press is cleaned by hand after each crate in the yard",
+        "After each crate, the cider press in the yard is cleaned by hand",
+    ),
+]
 
 
 @pytest.mark.parametrize(("before", "now"), REVERSALS)

@@ -18,7 +18,7 @@ from kite_memory.distill.offline.drafts import drafts_of, of_command
 from kite_memory.distill.offline.people import MACHINE, people_in
 from kite_memory.distill.offline.wording import CODE, TITLE_WORDS, OfflineDraft, Rule, Turn, entities_of, said_by_person, turns
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, bounded_title, checked_origin
-from kite_memory.distill.prose import bounded, clean, established, one_line, stems
+from kite_memory.distill.prose import bounded, clean, established, one_line, stems, without_emphasis
 from kite_memory.distill.quality_gate import apply_quality_gate
 from kite_memory.model.event import Event, EventType, Provenance, Session
 from kite_memory.model.note import PERSON, Chunk, Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
@@ -258,11 +258,11 @@ _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 def _sentences(text: str) -> list[str]:
     """Return the sentences; prose of other languages need not begin with a capital letter, nor have blanks between sentences."""
-    said = _MARKUP.sub("", clean(_FENCED.sub(" ", bounded(text, _READ))))
+    said = _EMOJI.sub("", without_emphasis(clean(_FENCED.sub(" ", bounded(text, _READ)))))
     return [each.strip(" -*#>") for each in _BREAK.split(said) if each.strip(" -*#>")]
 
 
-_MARKUP = re.compile(r"\*\*|__|[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?\s?")
+_EMOJI = re.compile(r"[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?\s?")
 
 
 def _messages(turn: Turn) -> list[Event]:
@@ -560,7 +560,8 @@ def _item(draft: OfflineDraft, events: Mapping[str, Event], people: frozenset[st
     body = clip(draft.body, BODY_CHARS)
     origin = checked_origin(draft.origin, [events[id] for id in evidence])
     named = tuple(f"{PERSON}{name}" for name in sorted(people) if re.search(rf"\b{re.escape(name)}\b", f"{title} {body}"))
-    entities = (*named, *(each for each in entities_of((draft.title, draft.body)) if each not in people))
+    parts = {*people, *(part for name in people for part in name.split())}
+    entities = (*named, *(each for each in entities_of((draft.title, draft.body)) if each not in parts))
     match draft.kind:
         case "decision":
             return Decision(
