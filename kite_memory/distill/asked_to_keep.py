@@ -339,15 +339,15 @@ def _sentences_of(said: str) -> Iterator[_Sentence]:
 
 _VERBS = """
 add address answer append apply archive ask assert assume avoid base be begin branch build bump call cast change check clean clear
-close comment commit compare compile confirm consider convert copy create cut default define delete deploy describe disable document
-drop edit emit enable end ensure escape explain export expose extract fetch flag follow force format gate generate give go group
-guard guess hand handle hard-code hardcode hide ignore import include indent init initialise initialize inline insert install invent
-keep label lead leave link lint list load lock log lower make mark match measure mention merge mock modify move name narrow nest
-omit open order overwrite paste pin place point post prefer prefix print propose prune publish pull push put query quote raise read rebase
-refer reference regenerate release remove rename render reply report request require reset respond restart restore resolve retry
-return reuse revert review rewrite run save say scope seed send separate set ship shorten show sign skip sort specify split squash stage
-start stick stop store strip submit subtract suffix suggest summarise summarize surface tag take tell test throw touch trim trust
-truncate try type update upgrade use validate verify wait wrap write
+close comment commit compare compile confirm consider convert copy create cut default define delete deploy describe disable
+document drop edit emit enable end ensure escape explain export expose extract fetch flag follow force format gate generate give go
+group guard guess hand handle hard-code hardcode hide ignore import include indent init initialise initialize inline insert install
+invent keep label lead leave link lint list load lock log lower make mark match measure mention merge mock modify move name narrow
+nest omit open order overwrite paste pin place point post prefer prefix print propose prune publish pull push put query quote raise
+read rebase refer reference regenerate release remove rename render reply report request require reset respond restart restore
+resolve retry return reuse revert review rewrite run save say scope seed send separate set ship shorten show sign skip sort specify
+split squash stage start stick stop store strip submit subtract suffix suggest summarise summarize surface tag take tell test throw
+touch trim trust truncate try type update upgrade use validate verify wait wrap write
 """
 VERB = rf"(?:{'|'.join(map(re.escape, _VERBS.split()))})\b(?!['’-])"
 _ADVERB = r"(?:(?:also|only|just|first|explicitly|manually|directly|simply|automatically|ever|again|blindly|silently)\s+)?"
@@ -409,8 +409,8 @@ _A_CLAUSE = (
     r"|includes?|signs?|consumes?|ships?|depends?|supports?|accepts?|rejects?|allows?|triggers?|publish(?:es)?|rotates?|changes?"
     r"|renews?|refresh(?:es)?|closes?|opens?|lasts?|restarts?|syncs?|reads?|writes?|sends?|stores?|points?|serves?|connects?"
     r"|\w{3,40}s (?:every|each|once|twice|daily|weekly|monthly|yearly|on the \d|on \w{3,6}days?|at \d)"
-    r"|(?:the|our|my|every|all) (?:[\w-]+ ){1,3}\w{3,40}s (?:up |down |off |on )?(?:at (?:night|noon|the)|between|from|during|until|by"
-    r"|after|before|in the (?:night|morning|evening|afternoon)))\b)"
+    r"|(?:the|our|my|every|all) (?:[\w-]+ ){1,3}\w{3,40}s (?:up |down |off |on )?(?:at (?:night|noon|the)|between|from|during|until"
+    r"|by|after|before|in the (?:night|morning|evening|afternoon)))\b)"
 )
 _MEMORY = r"(?:your |the |our |my |long[- ]term |project )*(?:memory|memories|vault)"
 _REMINDS = lazy_regex(

@@ -413,6 +413,40 @@ def test_what_follows_a_rule_and_is_no_exception_is_not_joined_to_it() -> None:
     assert "new scale" not in found.body
 
 
+ASKED_WHERE = [
+    ("person", "set up the harvest board, where should it keep its rows?"),
+    ("agent", "A file of rows is simple; a server needs care. I could do either. Which one do you want?"),
+    ("person", "no server, a plain file is enough, never a daemon on that box"),
+    ("agent", "A plain file then. The harvest board is there, with one page and one test."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "word"),
+    [
+        ("good. one rule for us: always weigh each lorry twice before it leaves, even on busy evenings", "lorry"),
+        ("and only send letters to growers in Dutch, never in English, they throw those away", "Dutch"),
+    ],
+)
+def test_two_rulings_about_different_things_are_two_notes(rule: str, word: str) -> None:
+    found = items_of([*ASKED_WHERE, ("person", rule), ("agent", "Understood, I'll do so from here.")])
+
+    assert [("daemon" in each.body, word in each.body) for each in found] == [(True, False), (False, True)]
+    assert [len(each.evidence) for each in found] == [2, 2]
+
+
+def test_answers_about_one_thing_stay_one_note() -> None:
+    found = items_of(
+        [
+            *ASKED_WHERE,
+            ("person", "and always keep that plain file below /srv, never on the daemon's disk"),
+            ("agent", "It lies below /srv now."),
+        ]
+    )
+
+    assert any("never a daemon" in each.body and "/srv" in each.body for each in found)
+
+
 LEADING_ON = ["never", "the", "to", "and", "with", "always", "from", "not", "is"]
 
 
