@@ -338,6 +338,22 @@ def _taken_label(said: str) -> str:
     return taken.pop() if len(taken) == 1 else ""
 
 
+def asks_something_else(closing: str) -> bool:
+    """Return whether a message closes with a question to which "yes" is no assent to what the message recommends."""
+    return closing.endswith(("?", "？")) and _SOMETHING_ELSE.search(closing) is not None
+
+
+_SOMETHING_ELSE = lazy_regex(
+    r"\b(?:anyway|anyhow|regardless|nevertheless|nonetheless|even so|despite|instead|alternativ\w*|something else|(?:an)?other"
+    r"|otherwise|still (?:want|prefer|like|rather|use|go|do|keep)|trotzdem|dennoch|stattdessen|quand même"
+    r"|malgré tout|plutôt|de todos modos|aun así|en su lugar|mesmo assim|comunque|lo stesso|invece)\b|^\W*(?:(?:and|but|so"
+    r"|or)\s+)?(?:which|where|when|who|why"
+    r"|what(?! (?:do you (?:think|say)|about))"
+    r"|how(?! (?:does|do|about)\b.{0,30}(?:sound|look|feel|about)))\b",
+    re.IGNORECASE,
+)
+
+
 def rejections(text: str) -> tuple[Rejected, ...]:
     """Return what a sentence rejects, if it says nothing else."""
     for pattern in _REJECTS:

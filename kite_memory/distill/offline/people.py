@@ -74,7 +74,7 @@ TYPED = 700
 
 def asks(said: str) -> bool:
     """Return whether a message is a question, with its mark or, as people type it, without."""
-    found = ASKING.match(without_opening(said).lstrip("+-*• ")) or _UNMARKED.search(said) or _ASKS_BACK.search(said)
+    found = ASKING.match(without_opening(said).lstrip("+-*• ")) or _UNMARKED.search(said) or ASKS_BACK.search(said)
     return found is not None
 
 
@@ -139,9 +139,10 @@ _SUPPOSED = lazy_regex(
 _COMMANDING = lazy_regex(
     r"(?:[^,]*,\s+|\W*)(?:please|always|never|don't ever|stop|(?:make|be) sure|let's|remember|avoid|use)\b", re.IGNORECASE
 )
-_ASKS_BACK = lazy_regex(
+ASKS_BACK = lazy_regex(
     r"(?:[,;—–-]\s*|\s)(?:or not|wdyt|what do you (?:think|say|remember|recommend|suggest)|(?:don't|do) you (?:agree|think so)"
-    r"|(?:is|isn't|was|wasn't) (?:that|it) (?:right|so|true|correct|ok(?:ay)?))\W*$|,\s*(?:right|correct|or what|yes or no)\W*$"
+    r"|(?:is|isn't|was|wasn't) (?:that|it) (?:right|so|true|correct|ok(?:ay)?))\W*$|,\s*(?:right|correct|or what|yes or no"
+    r"|oder(?: nicht)?|nicht wahr|n'est-ce pas|non|hein|verdad|no|né)\W*$"
     r"|,\s*what (?:would|will|could|does|do|did|should|happens?|breaks?|changes?)\b",
     re.IGNORECASE,
 )

@@ -36,7 +36,7 @@ from kite_memory.distill.offline.wording import (
     title_of,
     without_opening,
 )
-from kite_memory.distill.prose import one_line, options_in, picked, retractions, stems
+from kite_memory.distill.prose import asks_something_else, one_line, options_in, picked, retractions, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import SAID_TO_A_REFUSAL
 from kite_memory.text import lazy_regex
@@ -213,7 +213,7 @@ def recommended(turn: Turn) -> tuple[Sentence, ...]:
     if offer is None:
         return ()
     said = sentences_of(offer, offer.text)
-    if said and said[-1].text.endswith("?") and _ASKS_SOMETHING_ELSE.search(said[-1].text):
+    if said and asks_something_else(said[-1].text):
         return ()
     for at, each in enumerate(said):
         if RECOMMENDS.search(each.text) and not each.text.endswith(("?", ":")) and not OFFER.search(each.text):
@@ -242,15 +242,6 @@ _ADVISES = lazy_regex(
 )
 
 
-_ASKS_SOMETHING_ELSE = lazy_regex(
-    r"\b(?:anyway|anyhow|regardless|nevertheless|nonetheless|even so|despite|instead|alternativ\w*|something else|(?:an)?other"
-    r"|otherwise"
-    r"|still (?:want|prefer|like|rather|use|go|do|keep))\b|^\W*(?:(?:and|but|so|or)\s+)?(?:which|where|when|who|why"
-    r"|what(?! (?:do you (?:think|say)|about))"
-    r"|how(?! (?:does|do|about)\b.{0,30}(?:sound|look|feel|about)))\b",
-    re.IGNORECASE,
-)
-"""In the question that closes a message: a "yes" to it is no assent to what the message recommends."""
 _UNADVISED = lazy_regex(
     r"\b(?:not|never|wouldn't|don't|didn't|won't|can't|cannot|no longer|hardly|hesitate to) (?:\w+ ){0,2}?"
     r"(?:suggest|propose|recommend\w*|lean|go (?:with|for)|use|keep|set|pick|prefer)\b"
