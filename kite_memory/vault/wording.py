@@ -281,6 +281,7 @@ _LITTLE = """
 """
 _SAYS_LITTLE = frozenset(_LITTLE.split())
 """Words that do not tell what a clause is about."""
+_DIRECTED = frozenset(("after", "before", "into", "instead", "over", "than", "then", "to", "über", "nach", "vor", "statt"))
 _MOST_TOLD, _TWO = 400, 2
 
 
@@ -288,6 +289,8 @@ def arranges_otherwise(said: str, held: str) -> bool:
     """Return whether two texts of much the same words say different things by them: two words change places (the main branch for
     releases, the stable one for hotfixes), a word goes with those of another clause, or what one denies the other affirms.
     """
+    if any((after, before) in _sides(held) for before, after in _sides(said)):
+        return True
     mine, theirs = _clauses_of(said), _clauses_of(held)
     denied, there_denied = _denied(mine), _denied(theirs)
     if denied & _affirmed(theirs) or there_denied & _affirmed(mine):
@@ -297,6 +300,23 @@ def arranges_otherwise(said: str, held: str) -> bool:
         return True
     told = (chain.from_iterable(_told(each) for each in clauses) for clauses in (mine, theirs))
     return _change_places(*([word for word in each if word not in denied & there_denied][:_MOST_TOLD] for each in told))
+
+
+def _sides(text: str) -> frozenset[tuple[str, str]]:
+    """Return the words on both sides of each word that has a direction: tabs over spaces are not spaces over tabs."""
+    found: set[tuple[str, str]] = set()
+    said = re.findall(r"[^\W_]+", text.casefold())
+    for place, word in enumerate(said):
+        if word in _DIRECTED:
+            before = next((each for each in reversed(said[max(0, place - 4) : place]) if _tells(each)), "")
+            after = next((each for each in said[place + 1 : place + 5] if _tells(each)), "")
+            if before and after and before != after:
+                found.add((before, after))
+    return frozenset(found)
+
+
+def _tells(word: str) -> bool:
+    return word not in _SAYS_LITTLE and word not in _DIRECTED and (len(word) > 1 or word.isdigit())
 
 
 def _clauses_of(text: str) -> list[str]:

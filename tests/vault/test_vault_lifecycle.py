@@ -116,6 +116,42 @@ def test_a_choice_taken_back_in_the_same_session_names_the_first() -> None:
     assert other.note.conflicts == (Path(one.note.path).stem,)
 
 
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("Lotte answers the phone in the mornings", "Lotte has the keys of the lab"),
+        ("The frost alarm rings at two degrees", "The frost alarm is tested every friday"),
+        ("The crate washer is serviced every first monday", "The hose of the crate washer is changed on tuesdays"),
+        ("The till login is at /till and uses a passkey", "The till logs in with a passkey under /till"),
+        ("An outbox of labels that a printer job empties every minute", "The labels are sent by the printer once every minute"),
+    ],
+)
+def test_two_facts_of_one_person_or_thing_are_no_ones_question(before: str, now: str) -> None:
+    other = old(before, f"{before}.", kind=NoteKind.FACT)
+    (made,) = drafts(fact(now, f"{now}."))
+
+    (action,) = planned([made], other, cosine=0.65)
+
+    assert isinstance(action, Create) and action.note.conflicts == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("The frost alarm rings at two degrees", "The frost alarm rings at one degree"),
+        ("Lotte answers the phone in the mornings", "Lotte no longer answers the phone in the mornings"),
+        ("The crate wiki lives on the NAS", "The crate wiki moved from the NAS to a rented server"),
+    ],
+)
+def test_two_facts_that_differ_on_one_thing_are_asked_about(before: str, now: str) -> None:
+    other = old(before, f"{before}.", kind=NoteKind.FACT)
+    (made,) = drafts(fact(now, f"{now}."))
+
+    (action,) = planned([made], other, cosine=0.65)
+
+    assert isinstance(action, Create) and action.note.conflicts == (Path(other.path).stem,)
+
+
 def test_the_same_with_another_figure_is_for_somebody_to_decide() -> None:
     before = old("The cider press runs at 40 bar", "The cider press runs at 40 bar, twelve crates an hour.")
     (made,) = drafts(fact("The cider press runs at 55 bar", "The cider press runs at 55 bar, twelve crates an hour."))
