@@ -121,7 +121,7 @@ def test_a_choice_taken_back_in_the_same_session_names_the_first() -> None:
     [
         ("Lotte answers the phone in the mornings", "Lotte has the keys of the lab"),
         ("The frost alarm rings at two degrees", "The frost alarm is tested every friday"),
-        ("The crate washer is serviced every first monday", "The hose of the crate washer is changed on tuesdays"),
+        ("The washer is serviced every first monday", "The hose of the washer is changed on tuesdays"),
         ("The till login is at /till and uses a passkey", "The till logs in with a passkey under /till"),
         ("An outbox of labels that a printer job empties every minute", "The labels are sent by the printer once every minute"),
     ],
