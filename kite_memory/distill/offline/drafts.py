@@ -121,8 +121,9 @@ def _questions(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
 
 def _of_thread(thread: RulingThread, fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield what a thread settles, a draft for each of its subjects."""
-    begun = thread.up_to_where_it_settles()
-    for part in thread.parts() if begun is not None else ():
+    if (begun := thread.up_to_where_it_settles()) is None:
+        return
+    for part in thread.parts():
         title = RulingThread(answers=tuple(each for each in begun.answers if each in part.answers) or part.answers[:1])
         yield from _of_part(part, title, fresh)
 
