@@ -90,8 +90,8 @@ def without_emphasis(text: str) -> str:
     parts = text.split("`")
     plain = _SPAN.join(parts[::2]) + _SPAN * (len(parts) % 2 == 0)
     plain = _STRONG.sub(lambda match: match.group() if _DUNDER.fullmatch(match.group()) else match["inner"], plain)
-    if not _OF_GLOBS.search(plain):
-        plain = _ITALIC.sub(r"\g<inner>", plain)
+    globs = _OF_GLOBS.search(plain) is not None  # of which one word between stars may be
+    plain = _ITALIC.sub(lambda match: match.group() if globs and " " not in match["inner"] else match["inner"], plain)
     if len(parts) == 1:
         return plain
     spans = [f"`{part}`" for part in parts[1::2]]
