@@ -1,11 +1,12 @@
 """Parsing of search queries, the JSON form of results, and the conversations that are added to a prompt's answer."""
 
+import math
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from kite_memory.app.note_view import NoteView, became_of, known_project, note_json
 from kite_memory.app.timeline_queries import since as since_began
@@ -27,6 +28,9 @@ from kite_memory.timeline.history_queries import became
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, StoredCards, Timeline
 from kite_memory.vault.known import KnownNotes
+
+if TYPE_CHECKING:
+    from kite_memory.timeline.conversations import Vector
 
 Json = dict[str, Any]
 
@@ -53,6 +57,19 @@ _AHEAD = 0.1
 """Score advantage that only decides between two results of about equal score."""
 
 
+_NEXT_TURN = 0.6
+"""Weight of a turn's vector in its conversation's, as a share of the turn's before: the opening names the topic best."""
+_ABOUT, _SETTLED, _IS_SETTLED, _OTHERWISE = 14.0, 3.3, 0.4, -5.6
+"""Weights of `answers`, fitted with the built-in embedder on `bench/cases/ask_development.jsonl` alone."""
+_SURE_OF_A_CHAT = 0.48
+"""Least probability of a conversation that is cited. With it, one of that set's twenty questions without an answer gets one."""
+_SURE_OF_TALK = 0.6
+"""Least probability of a conversation that is cited although the user settled nothing in it."""
+_LIKELY_AND_FOUND = 0.91
+"""Least sum of that probability and the search's score: a conversation that is merely likely must also be found for its words."""
+_REPEATED, _REPEATED_WELL = 0.35, 0.6
+"""Least share of a question's words, by their rarity, in a conversation: with a probability of `_PERHAPS`, and without."""
+_PERHAPS = 0.15
 _FOLLOWED = 20
 """Only for these many results is it looked up what became of them."""
 _LEAST = 0.02
@@ -338,6 +355,34 @@ class Mixed:
 def is_sure(card: CardHit) -> bool:
     """Return whether a card is an answer and not merely the nearest."""
     return card.covered >= _COVERED or card.meaning >= _MEANT
+
+
+def answers(about: float, settled: float | None) -> float:
+    """Return the probability that a conversation answers a question.
+
+    ``about`` is the question's cosine with the whole conversation, ``settled`` that with what the user settled in it and the
+    agent's words after it, or ``None`` if the user settled nothing.
+    """
+    weighed = _OTHERWISE + _ABOUT * about + (_IS_SETTLED + _SETTLED * settled if settled is not None else 0.0)
+    return 1 / (1 + math.exp(-weighed))
+
+
+def is_an_answer(likely: float | None, *, settles: bool, score: float, covered: float) -> bool:
+    """Return whether a conversation is cited: it is likely and found by the search, or it repeats much of the question.
+
+    One that is about something else by its meaning must repeat more. ``likely`` is ``None`` if meaning is not known.
+    """
+    if likely is None:
+        return covered >= _COVERED
+    is_likely = likely >= (_SURE_OF_A_CHAT if settles else _SURE_OF_TALK)
+    return covered >= (_REPEATED if likely >= _PERHAPS else _REPEATED_WELL) or (is_likely and likely + score >= _LIKELY_AND_FOUND)
+
+
+def nearness_of_turns(turns: Sequence["Vector"], asked: "Vector") -> float:
+    """Return the cosine between a question and a conversation, given the vectors of its turns; 0 for one that says nothing."""
+    weighed = [turn * _NEXT_TURN**place for place, turn in enumerate(turns)]
+    length = math.hypot(*sum(weighed[1:], weighed[0])) if weighed else 0.0
+    return sum(float(turn @ asked) for turn in weighed) / length if length else 0.0
 
 
 def passages(cards: Sequence[CardHit], events: Sequence[EventHit], limit: int) -> list[CardHit | EventHit]:

@@ -24,7 +24,8 @@ _BEFORE, _AFTER = 400, 400
 _SAID = 160
 _READ = 20_000
 _WORD = re.compile(r"\w+")
-_COMMON = frozenset("a an and are at be by for from has in is it no not of on or the this to was were with".split())
+_COMMON_WORDS = "a an and are at be by for from has in is it no not of on or the this to was were with"
+_COMMON = frozenset(_COMMON_WORDS.split())
 _ALIKE = 0.6
 """Least share of the query's words."""
 
