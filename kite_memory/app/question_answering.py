@@ -28,7 +28,7 @@ from kite_memory.recall.search import Query
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import age, clip
+from kite_memory.text.display import age, clip, without_emphasis
 from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
@@ -75,8 +75,6 @@ _PARAGRAPH = lazy_regex(r"\n\s*\n|\n(?=\s{0,8}(?:[-*#>|]|\d{1,3}[.)]\s))")
 _CODE = lazy_regex(r"```.{0,4000}?(?:```|\Z)", re.DOTALL)
 _WORD = lazy_regex(r"[\"'(\[*`]{0,3}[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')\]*`.,;:!?—-]{0,4}|[—–-]")
 _LINE_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+", re.MULTILINE)
-_STRONG = lazy_regex(r"(?<![\w*_`])(\*\*|__)(?=[^\s*_])([^*_`\n]{1,400}?)(?<=\S)\1(?![\w*_`])")
-"""Bold markup around words, unlike `1024**2` and `__init__`."""
 _OFFER = lazy_regex(
     r"^\W{0,3}(?:I['’]d|I['’]ll|I (?:could|can|would|will|suggest|propose|recommend)|we (?:could|can|might)|let me|let['’]s"
     r"|options?\b|choices?\b|or (?:we|I)\b|then I['’]d|my plan|the plan|plan:|next\b|easiest is|alternatively|shall|should|want me"
@@ -365,7 +363,7 @@ def _sentences_of(piece: Evidence) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield each sentence with its stems."""
     taken = 0
     for paragraph in _PARAGRAPH.split(_CODE.sub("\n\n", piece.text)):
-        for sentence in sentences(_STRONG.sub(r"\2", _LINE_MARKUP.sub("", paragraph))):
+        for sentence in sentences(without_emphasis(_LINE_MARKUP.sub("", paragraph))):
             if len(sentence) >= 12 and taken < _SENTENCES_OF_A_PIECE:
                 taken += 1
                 yield sentence, stems(f"{piece.asked} {sentence}" if taken == 1 else sentence)

@@ -126,6 +126,28 @@ def test_a_pointed_at_conversation_opens_by_its_citation_and_by_the_handle_in_it
     store.close()
 
 
+def test_a_conversation_opens_with_what_its_title_says_was_settled(timeline: Timeline) -> None:
+    rule = "right. and never let the barge pass the weir in fog again"
+    said = "Shall the barge pass the weir by rope or by pole?", "By rope it needs two men.", "rope, two men are here", "Roped."
+    talked(timeline, "s9", *said, rule, "Understood, not in fog.", days=9)
+    voices = TimelineConversations(cards=timeline.cards, meaning=None)
+    pointer = voices.near("May the barge pass the weir by rope?", project="orchard", session="now", least=-1.0)[0]
+
+    opened = conversation(timeline, pointer.id)
+
+    assert pointer.title.endswith("settled: never let the barge pass the weir in fog …")
+    assert "rope, two men are here" in opened
+    assert rule in opened
+    assert opened.endswith("It ended: Understood, not in fog.")
+
+
+def test_an_opening_about_nothing_that_was_said_points_at_no_conversation(asking: QuestionAnswering, timeline: Timeline) -> None:
+    voices = TimelineConversations(cards=timeline.cards, meaning=asking._meaning)
+
+    assert voices.opening("Is there a boat in a haiku?", project="orchard", session="now") == ([], [])
+    assert voices.opening("Does the sluice jam in a haiku?", project="orchard", session="now")[1]
+
+
 def test_a_conversation_has_no_handle_where_another_begins_alike(tmp_path: Path) -> None:
     store = Timeline(tmp_path / "timeline.sqlite", clock=lambda: MONDAY.timestamp() + 90 * 86_400)
     for number in range(2):
