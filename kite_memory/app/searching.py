@@ -20,7 +20,7 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.rendering import estimated_tokens, first_words
 from kite_memory.recall.search import Mode, Query
-from kite_memory.text.display import age
+from kite_memory.text.display import age, clip
 from kite_memory.text.quoting import plain_line
 from kite_memory.text.stems import stems
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder, Talk
@@ -538,7 +538,7 @@ class TimelineConversations:
         return Pointer(
             id=hit.prompt.reference,
             handle=handle if len(self.cards.prompts_called(handle)) == 1 else "",
-            title=title[:_TITLE],
+            title=clip(title, _TITLE),
             date=hit.prompt.at,
             score=round(probability, 4),
             is_note=False,

@@ -135,7 +135,7 @@ def test_a_conversation_opens_with_what_its_title_says_was_settled(timeline: Tim
 
     opened = conversation(timeline, pointer.id)
 
-    assert pointer.title.endswith("settled: never let the barge pass the weir in fog …")
+    assert pointer.title.endswith("settled: never let the barge pass the weir in fog…")
     assert "rope, two men are here" in opened
     assert rule in opened
     assert opened.endswith("It ended: Understood, not in fog.")

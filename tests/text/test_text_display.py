@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.text.display import clip, clip_end, clip_line, clip_middle, counted, gist
+from kite_memory.text.display import clip, clip_end, clip_line, clip_middle, counted, gist, without_markup
 
 
 @pytest.mark.parametrize(
