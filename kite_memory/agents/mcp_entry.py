@@ -191,7 +191,7 @@ class McpDialect:
         import tomlkit
 
         document = tomlkit.parse(text.removeprefix("\ufeff"))
-        ours: Any = document[self.key][NAME]  # type: ignore[index]  # it was found there
+        ours: Any = document[self.key][NAME]
         for name in self._own - entry.keys():
             ours.pop(name, None)
         for name, value in entry.items():

@@ -78,6 +78,7 @@ def examine() -> Iterator[Finding]:
 
 def repair() -> None:
     """Put `kmem` on the PATH if it is not there, and correct agents' hooks and MCP servers that start a program which is gone."""
+    from kite_memory.agents.mcp_entry import connections
     from kite_memory.agents.settings_edit import Edit, read_settings
     from kite_memory.cli import bridging, setup
     from kite_memory.cli.first_run import link_kmem
@@ -94,7 +95,7 @@ def repair() -> None:
                 setup.change_file(plan, agent.settings, settings)
         except KiteError as error:
             print_error(error)
-    for each in bridging.connections(bridging.places(settings)):
+    for each in connections(bridging.places(settings)):
         try:
             if _gone(each.dialect.command_in(read_settings(each.settings))):
                 todo = bridging.steps(each, settings, remove=False, lines=False, project=None, with_commands=False)
@@ -231,10 +232,11 @@ def _extensions(settings: Config) -> Iterator[Finding]:
 
 
 def _servers(settings: Config) -> Iterator[Finding]:
+    from kite_memory.agents.mcp_entry import connections
     from kite_memory.agents.settings_edit import SettingsUnreadable, read_settings
     from kite_memory.cli import bridging
 
-    for each in bridging.connections(bridging.places(settings)):
+    for each in connections(bridging.places(settings)):
         try:
             gone = _gone(each.dialect.command_in(read_settings(each.settings)))
         except SettingsUnreadable:  # maybe of an agent that does not even have our server
