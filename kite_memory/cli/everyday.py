@@ -311,8 +311,9 @@ def up(
     settings = configuration.load()
     start_at = age(since, datetime.now(UTC))
     if (version := daemon_version()) is not None:
-        if foreground:
-            raise DaemonRunning("the daemon is running already", hint="`kmem down` stops it")
+        if foreground or since:
+            reason = "the daemon is running already" if foreground else "the daemon is running, and reads without --since"
+            raise DaemonRunning(reason, hint="`kmem down` stops it")
         whole = no_hooks or hook_agents(settings, yes=yes)
         link_kmem()
         if version != __version__:

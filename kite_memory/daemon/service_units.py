@@ -315,7 +315,9 @@ def install(service: Service, manager: Manager) -> Outcome:
 def uninstall(manager: Manager) -> Outcome:
     """Stop the service and remove what `install` wrote. Can be repeated."""
     if manager.platform == "win32":
-        manager.file.unlink(missing_ok=True)
+        if not manager.file.exists():
+            return Outcome(done=True, lines=("the service is not installed",))
+        manager.file.unlink()
         return Outcome(done=False, lines=("To undo it, run:", f'schtasks /Delete /F /TN "{TASK}"'))
     if not _is_ours(manager.file):
         return Outcome(done=True, lines=("the service is not installed",))

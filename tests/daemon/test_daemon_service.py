@@ -18,6 +18,7 @@ from kite_memory.daemon.service_units import (
     LABEL,
     UNIT,
     Manager,
+    Outcome,
     Service,
     install,
     launchd_agent,
@@ -454,7 +455,10 @@ def test_windows_learns_what_to_run(tmp_path: Path) -> None:
         ["setx", "KMEM_HOME", "/home/mara/kite"],
         ["schtasks", "/Create", "/F", "/TN", "Kite Memory", "/XML", str(file)],
     ]
-    assert uninstall(manager).lines[1] == 'schtasks /Delete /F /TN "Kite Memory"'
+    with_file, without = uninstall(manager), uninstall(manager)
+    assert not with_file.done
+    assert without == Outcome(done=True, lines=("the service is not installed",))
+    assert with_file.lines[1] == 'schtasks /Delete /F /TN "Kite Memory"'
     assert list(file.parent.iterdir()) == []
 
 
