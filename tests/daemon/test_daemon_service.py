@@ -462,6 +462,18 @@ def test_windows_learns_what_to_run(tmp_path: Path) -> None:
     assert list(file.parent.iterdir()) == []
 
 
+def test_what_windows_users_type_is_quoted_for_cmd_and_powershell(tmp_path: Path) -> None:
+    manager = Manager(platform="win32", home=tmp_path, log=tmp_path / "logs" / "log", user="mara")
+
+    outcome = install(replace(SERVICE, environment={"KMEM_HOME": "C:\\a&b\\"}), manager)
+
+    assert outcome.lines[2] == '  setx KMEM_HOME "C:\\a&b\\\\"'
+    manager.file.unlink()
+    with pytest.raises(KiteError, match="cannot name"):
+        install(replace(SERVICE, environment={"KMEM_HOME": "C:\\50%off\\"}), manager)
+    assert not manager.file.exists()
+
+
 @needs_shell
 def test_a_mac_that_is_still_ending_the_older_service_is_asked_again(
     tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
