@@ -230,7 +230,8 @@ def _nothing(here: "Services") -> str:
 
 def doctor(
     repairs: Annotated[
-        bool, typer.Option("--repair", help="First put `kmem` on the PATH, and correct hooks whose program is gone.")
+        bool,
+        typer.Option("--repair", help="First put `kmem` on the PATH, and correct hooks and MCP servers whose program is gone."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -533,8 +533,9 @@ def set_config(
     Example: kmem config set extractor.dollars_per_day 0.5
     """
     from kite_memory.cli.everyday import take_effect
+    from kite_memory.cli.vault import whole_target
 
-    print_message(change(name, value))
+    print_message(change(name, whole_target(value) if name == "sync.target" else value))
     if take_effect(configuration.load()):
         print_message("the daemon was restarted with it")
 
