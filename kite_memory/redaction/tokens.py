@@ -243,7 +243,7 @@ def _token(raw: bytes, at: int, suspects: tuple[Suspect, ...], done: int) -> Spa
         if raw[end - 1] in _IN_RUNS:  # longer than the known form: leave no tail
             end += _gap(raw[end : end + _AFTER].translate(_RUNS))
         chance = raw[begin if suspect.lead else at + suspect.length : end]
-        if monotonous(chance) or b"EXAMPLE" in chance or (not suspect.spelled and worded(chance) and _may_be_words(chance)):
+        if monotonous(chance) or (not suspect.spelled and worded(chance) and _may_be_words(chance)):
             continue
         if _HASH_LABEL.search(raw[max(0, at - 80) : at]):
             continue
