@@ -66,9 +66,11 @@ def sync(
         raise UsageError("no folder to exchange through", hint="name one: kmem sync ~/Dropbox/kmem")
     shown = perform("sync", target=where, join=join, encrypt=encrypt, dry_run=dry_run)
     if target and not dry_run and target != settings.sync.target:
+        from kite_memory.cli.everyday import take_effect
         from kite_memory.cli.setup import change
 
         change("sync.target", target)
+        take_effect(configuration.load())
     if as_json:
         print_json(shown)
     else:
