@@ -13,7 +13,7 @@ from kite_memory.text import lazy_regex
 _NAMES_AN_OPTION = lazy_regex(
     r"(?<![\w'’.-])(?:([B-HJ-Z]|A(?= *(?:$|[.,;!)&+]|and\b|please\b)))"
     r"|(?:#|(?i:option|number|point|item|step|variant) )([1-9])|(?i:do|option|take|pick|choose|with) ([a-h])|(?<=\A)([1-9]))"
-    r"(?![\w'’-]|\.\w)"
+    r"(?![\w'’+#-]|\.\w)"
 )
 _OPTION = lazy_regex(
     r"^[ \t>*_#-]{0,8}\(?(?:option |variant )?([A-Za-h]|[1-9])(?:\*{0,2}[.):]| ?[–—-] )[^\n]{3,600}", re.MULTILINE | re.IGNORECASE

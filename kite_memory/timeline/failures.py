@@ -395,8 +395,8 @@ def _reported(
 
 def _left_to_try(events: Sequence[Event], made: Sequence[Commit], changes: Sequence[ChangedFile], place: int) -> bool:
     """Return whether the agent asked the person to try again after its last change, and has not changed anything since."""
-    done = max((each.place for each in (*made, *changes) if each.place > place), default=-1)
-    return done >= 0 and any(
+    done = max((*(each.place for each in made), *(each.place for each in changes)), default=-1)
+    return done > place and any(
         event.type is EventType.ASSISTANT_MESSAGE and _TRY_AGAIN.search(event.text[:_READ]) for event in events[done + 1 :]
     )
 

@@ -393,9 +393,11 @@ def _said_before(events: Sequence[Event]) -> Iterator[BriefLine]:
     last = max(
         (at for at, event in enumerate(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), default=-1
     )
-    told = [(at, event) for at, event in enumerate(events[asked + 1 :], asked + 1) if at == last or (at < last and _tells(event))]
-    said = [event for at, event in told if at > passed] if passed < last else []
-    said = said if len(said) > 1 else [event for _, event in told]
+    spoken = [
+        (at, event) for at, event in enumerate(events[asked + 1 :], asked + 1) if at == last or (at < last and _gives_words(event))
+    ]
+    said = [event for at, event in spoken if at > passed] if passed < last else []
+    said = said if len(said) > 1 else [event for _, event in spoken]
     is_known = bool(said) and _KNOWS.search(said[-1].text[:_READ]) is not None
     found: list[tuple[Event, list[str]]] = []
     for event in reversed(said[:-1]):
@@ -415,7 +417,7 @@ def _said_before(events: Sequence[Event]) -> Iterator[BriefLine]:
         )
 
 
-def _tells(event: Event) -> bool:
+def _gives_words(event: Event) -> bool:
     """Return whether the agent says something, or another agent answers it."""
     answers = event.type is EventType.TOOL_RESULT and event.tool in _GIVE_BACK and event.status == "ok"
     return bool(event.text.strip()) and (answers or event.type is EventType.ASSISTANT_MESSAGE)
