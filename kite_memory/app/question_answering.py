@@ -13,6 +13,7 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
+from kite_memory.app.session_context import EarlierWork, WorkFound, WorkLine
 from kite_memory.app.timeline_queries import TimelineQueries, named, no_polisher
 from kite_memory.app.timeline_queries import since as time_since
 from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Polisher, Unsaid, WrittenAnswer
@@ -399,6 +400,7 @@ class QuestionAnswering(TimelineQueries):
         self._recall = recall
         self._answerer = answerer
         self._clock = clock
+        self._work = EarlierWork(timeline, clock)
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {**super().operations(), "ask": self.ask}
@@ -409,8 +411,13 @@ class QuestionAnswering(TimelineQueries):
         words = redact(drop_private(beginning(question, _LONGEST_QUESTION))).strip()
         if not words:
             raise UsageError("there is no question", hint='as in: kmem ask "why did we choose postgres?"')
-        evidence, conversations = self._evidence(words, named(project), age(since, self._clock()), cwd)
-        answerer = None if offline else self._answerer()
+        work = self._work.asked(words, named(project) or project_of(cwd)) if not since else WorkFound(about="")
+        evidence, conversations = (
+            ([self._of_work(line) for line in work.lines], [])
+            if work.lines
+            else self._evidence(words, named(project), age(since, self._clock()), cwd)
+        )
+        answerer = None if offline or work.lines else self._answerer()
         by, remark = "offline", ""
         sentences: Sequence[CitedSentence] = ()
         dropped = 0
@@ -420,7 +427,9 @@ class QuestionAnswering(TimelineQueries):
                     sentences, dropped, by = said.sentences, said.dropped, answerer.name
                 case Unsaid(reason=reason):
                     remark = f"the model was of no help: {plain_line(reason)}"
-        if by == "offline":
+        if work.lines:
+            sentences = [CitedSentence(text=line.text, rests_on=(place,)) for place, line in enumerate(work.lines)]
+        elif by == "offline":
             sentences = self._without_a_model(words, evidence, conversations)
         kept = [each for sentence in sentences if (each := self._resolved(sentence, evidence)) is not None]
         first_of = {evidence[place].reference: place for sentence in reversed(kept) for place in reversed(sentence.rests_on)}
@@ -463,6 +472,12 @@ class QuestionAnswering(TimelineQueries):
             evidence += pieces
             conversations += [found] if found is not None else []
         return evidence, conversations
+
+    def _of_work(self, line: WorkLine) -> Evidence:
+        reference = EvidenceReference.parse(line.evidence[0])
+        event = next(iter(self._timeline.events.evidence(reference)), None) if reference is not None else None
+        title = event.type.value.replace("_", " ") if event is not None else "event"
+        return Evidence(kind="event", reference=line.evidence[0], title=title, at=line.at, text=line.text, score=1.0)
 
     def _about(self, question: str, cards: Sequence[CardHit]) -> list[CardHit]:
         """Return the conversation that answers, before it any newer one about as likely; empty if none surely does."""

@@ -343,6 +343,17 @@ class Sessions:
         )
         return None if row is None else session_of(row)
 
+    def during(self, project: str, since: datetime, until: datetime, limit: int, *, besides: str = "") -> list[Session]:
+        """Return the sessions of a project, or of all without one, with events in a period, earliest first; without commits."""
+        rows = self._database.all(
+            "SELECT provider, id, project, cwd, branch, started, parent, title FROM (SELECT * FROM sessions AS s"
+            " WHERE ? IN ('', project) AND provider != 'git' AND id != ? AND last_at >= ? AND started < ? AND EXISTS ("
+            " SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message' AND e.at >= ? AND e.at < ?"
+            " AND e.id NOT IN (SELECT event FROM let_go)) ORDER BY last_at DESC LIMIT ?) ORDER BY started",
+            (project, besides, *2 * (since.isoformat(), until.isoformat()), limit),
+        )
+        return [session_of(row) for row in rows]
+
     def latest(self, project: str, limit: int) -> list[Session]:
         """Return the project's latest sessions, newest first.
 

@@ -315,6 +315,33 @@ class TestAsk:
 
         assert ruling in answer["sentences"][0]["text"]
 
+    def test_a_question_about_the_work_is_answered_by_the_last_session(self, worked: Services) -> None:
+        answer = perform(worked, "ask", question="where did we stop?", project="orchard")
+
+        assert answer["answer"].splitlines() == [
+            '2026-03-02 on main, the last prompt: "Go on with the sweeper" [1]',
+            'The agent said last: "The sweeper passes. Shall I also log the lease?" [2]',
+        ]
+        assert [each["reference"].startswith("codex:") for each in answer["citations"]] == [True, True]
+        shown = perform(worked, "recall", prompt="where did we stop?", cwd=HOME)
+        assert not shown["silent"] and [each["text"] for each in shown["work"]] == [
+            each["text"].rpartition(" [")[0] or each["text"] for each in answer["sentences"]
+        ]
+
+    def test_what_is_left_holds_what_fails_and_what_the_agent_asks(self, worked: Services) -> None:
+        failing = Work(session(3), begins=timedelta(days=2)).asked("Log the lease").ran("make lint", "a.py:3:1: unused", "failed")
+        failing = failing.called("TodoWrite", "todos:\n[x] Log it\n[>] Mend the lint").answered("ok").said("Shall I mend the lint?")
+        worked.timeline.commit([failing.look()], SESSION.provider)
+
+        lines = perform(worked, "ask", question="what's left to do?", project="orchard")["answer"].splitlines()
+
+        assert [line.partition(":")[0] for line in lines] == [
+            "2026-03-03 on main, the last prompt",
+            "Open on the agent's list, 1 of 2 done",
+            "`make lint` failed",
+            "The agent asks",
+        ]
+
     def test_what_no_one_knows_has_no_answer(self, worked: Services) -> None:
         answer = perform(worked, "ask", question="who painted the zeppelin?")
 
