@@ -218,9 +218,9 @@ _WHEN = "|".join(
         r"(?:(?:in|over|during) )?the (?:last|past) (?P<days>\d{1,2}|two|three|few) days",
     )
 )
-_OF_WORK = tuple(
-    (what, lazy_regex(rf"{_POLITE}(?:{said}){_HERE}{_PLEASE}", re.IGNORECASE))
-    for what, said in (("last", _LAST_WORK), ("left", _LEFT_TO_DO))
+_OF_WORK: tuple[tuple[Literal["last", "left"], re.Pattern[str]], ...] = (
+    ("last", lazy_regex(rf"{_POLITE}(?:{_LAST_WORK}){_HERE}{_PLEASE}", re.IGNORECASE)),
+    ("left", lazy_regex(rf"{_POLITE}(?:{_LEFT_TO_DO}){_HERE}{_PLEASE}", re.IGNORECASE)),
 )
 _OF_A_PERIOD = lazy_regex(
     rf"{_POLITE}(?:{_DONE_IN}){_HERE} (?:{_WHEN}){_HERE}(?: (?:gemacht|getan|geschafft|erledigt|gearbeitet|passiert|los))?"
