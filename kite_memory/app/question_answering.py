@@ -79,6 +79,14 @@ _OFFER = lazy_regex(
     re.IGNORECASE,
 )
 """Beginnings of an agent's offers and plans, which are no statements of what was done or decided."""
+_GREETING = r"(?:hi|hello|hey|good morning|hallo|guten morgen|bonjour|hola)(?: there| all| claude| codex)?"
+_GREETS = lazy_regex(rf"\A\W{{0,3}}{_GREETING}\b[,!. ]{{1,3}}", re.IGNORECASE)
+_CHATTER = lazy_regex(
+    rf"\W{{0,3}}(?:{_GREETING}|good (?:question|catch|point|idea)|great|thanks|thank you|sure|ok(?:ay)?|perfect|excellent"
+    r"|absolutely|got it|alright|of course|you['’]re (?:absolutely )?right|danke|merci|gracias)\b[^.!?]{0,40}[.!…,:]{0,3}",
+    re.IGNORECASE,
+)
+"""A whole sentence that greets, thanks or praises."""
 _LEAVES = lazy_regex(
     r"\b(?:leav\w+|left|drop\w*|abandon\w*|ditch\w*|replac\w*|reject\w*|remov\w*|retir\w*|swap\w*|stop\w*|quit\w*|away|rid"
     r"|(?:mov|switch|migrat)\w*(?= (?:away|off|from)\b)|instead|rather|against)\b",
@@ -137,13 +145,14 @@ class Evidence:
     """Of a note, the person's words that its body begins with; what it says answers them."""
     rests_on: frozenset[str] = frozenset()
     """Of a note, the citations of its own evidence."""
+    elsewhere: bool = False  # a note of another project than the question's
 
     @property
     def piece(self) -> EvidencePiece:
         return EvidencePiece(head=f"{self.title}, {self.at:%Y-%m-%d}", text=self.text)
 
 
-def of_note(hit: Hit) -> Evidence:
+def of_note(hit: Hit, here: str = "") -> Evidence:
     note = hit.note
     status = "" if note.status is NoteStatus.ACCEPTED else f", {note.status.value}"
     asked, said = asked_and_said(redact(drop_private(prose(note.body)))[:_READ])
@@ -157,6 +166,7 @@ def of_note(hit: Hit) -> Evidence:
         name=note.name,
         asked=asked,
         rests_on=frozenset(note.evidence),
+        elsewhere=bool(here) and note.project not in ("", here),
     )
 
 
@@ -227,10 +237,14 @@ def sentences_of_evidence(conversations: Sequence[Settled], evidence: Sequence[E
         said = evidence[each.said]
         marked = f" (it came up again on {each.later:%Y-%m-%d})" if each.later else ""
         quotes.append(
-            CitedSentence(text=f"On {said.at:%Y-%m-%d}{marked}: “{clip(one_line(said.text), _QUOTED)}”", rests_on=(each.said,))
+            CitedSentence(
+                text=f"On {said.at:%Y-%m-%d}{marked}: “{clip(_GREETS.sub('', one_line(said.text)), _QUOTED)}”",
+                rests_on=(each.said,),
+            )
         )
         if each.recap is not None:
-            recap = [text for text, _ in _sentences_of(evidence[each.recap]) if not _OFFER.match(text) and not text.endswith("?")]
+            found = (text for text, _ in _sentences_of(evidence[each.recap]) if not _CHATTER.fullmatch(text))
+            recap = [text for text in found if not _OFFER.match(text) and not text.endswith("?")]
             if recap:
                 quotes.append(CitedSentence(text=clip(" ".join(recap[:3]), _QUOTED), rests_on=(each.recap,)))
     return quotes
@@ -304,7 +318,7 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[CitedSentence,
         covered = sum(worth[stem] for stem in again) / total if total else 0.0
         near = evidence[place].kind == "note" and evidence[place].score >= _NEAR and covered >= _LEAST_OF_WHAT_IS_NEAR
         enough = covered >= _LEAST_COVERED and len(again) >= min(2, len(wanted))
-        if evidence[place].by_agent and _OFFER.match(text):
+        if (evidence[place].by_agent and _OFFER.match(text)) or _CHATTER.fullmatch(text):
             continue
         if (near or enough) and not text.rstrip().endswith(("?", "？")):
             weight = _prose(text) * (covered + 0.5 * evidence[place].score + _more(evidence[place]))
@@ -413,7 +427,7 @@ class QuestionAnswering(TimelineQueries):
             raise UsageError("there is no question", hint='as in: kmem ask "why did we choose postgres?"')
         work = self._work.asked(words, named(project) or project_of(cwd)) if not since else WorkFound(about="")
         evidence, conversations = (
-            ([self._of_work(line) for line in work.lines], [])
+            ([_of_work(line) for line in work.lines], [])
             if work.lines
             else self._evidence(words, named(project), age(since, self._clock()), cwd)
         )
@@ -464,7 +478,7 @@ class QuestionAnswering(TimelineQueries):
             CardQuery(text=question, project=here, within=project, since=since, limit=_CARDS), self._meaning
         )
         events = self._timeline.search.find(EventQuery(text=question, project=project, since=since, limit=EVENTS))
-        evidence = [*map(of_note, notes), *(of_event(hit) for hit in events if not hit.near)]
+        evidence = [*(of_note(hit, here) for hit in notes), *(of_event(hit) for hit in events if not hit.near)]
         conversations: list[Settled] = []
         for hit in self._about(question, cards):
             pieces = of_conversation(hit, self._timeline.cards.closing(hit.prompt.id))
@@ -472,12 +486,6 @@ class QuestionAnswering(TimelineQueries):
             evidence += pieces
             conversations += [found] if found is not None else []
         return evidence, conversations
-
-    def _of_work(self, line: WorkLine) -> Evidence:
-        reference = EvidenceReference.parse(line.evidence[0])
-        event = next(iter(self._timeline.events.evidence(reference)), None) if reference is not None else None
-        title = event.type.value.replace("_", " ") if event is not None else "event"
-        return Evidence(kind="event", reference=line.evidence[0], title=title, at=line.at, text=line.text, score=1.0)
 
     def _about(self, question: str, cards: Sequence[CardHit]) -> list[CardHit]:
         """Return the conversation that answers, before it any newer one about as likely; empty if none surely does."""
@@ -542,7 +550,7 @@ class QuestionAnswering(TimelineQueries):
     ) -> list[CitedSentence]:
         """Return sentences of notes, then of a conversation that surely fits, else of single messages.
 
-        A conversation that one of the notes was made of is not quoted again.
+        A conversation that one of the notes was made of is not quoted again. Notes of other projects come last.
         """
         said = extract(question, evidence)
         of_notes = [each for each in said if any(evidence[place].kind == "note" for place in each.rests_on)]
@@ -550,7 +558,8 @@ class QuestionAnswering(TimelineQueries):
         sessions = {parsed.session for each in noted if (parsed := EvidenceReference.parse(each)) is not None}
         own = sentences_of_evidence([each for each in conversations if _session_of(evidence[each.said]) not in sessions], evidence)
         others = [each for each in said if each not in of_notes] if not own else []
-        return [*of_notes, *own, *others][:_MOST_SENTENCES]
+        found = [*of_notes, *own, *others]
+        return sorted(found, key=lambda each: all(evidence[at].elsewhere for at in each.rests_on))[:_MOST_SENTENCES]
 
     def _resolved(self, sentence: CitedSentence, evidence: Sequence[Evidence]) -> CitedSentence | None:
         rests_on = tuple(place for place in sentence.rests_on if self._resolves(evidence[place]))
@@ -565,6 +574,10 @@ class QuestionAnswering(TimelineQueries):
             return self._stored.find(piece.name).path == piece.reference
         except KiteError:  # the note or the vault is gone
             return False
+
+
+def _of_work(line: WorkLine) -> Evidence:
+    return Evidence(kind="event", reference=line.evidence[0], title="earlier work", at=line.at, text=line.text, score=1.0)
 
 
 def _session_of(piece: Evidence) -> str:

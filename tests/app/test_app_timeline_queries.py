@@ -342,6 +342,17 @@ class TestAsk:
             "The agent asks",
         ]
 
+    def test_what_is_known_of_this_project_comes_before_what_is_known_of_others(self, worked: Services) -> None:
+        for project in ("mycelia", "orchard", "harbour"):
+            text = f"The cache of {project} is Redis, because its cache must outlive a restart."
+            perform(worked, "remember", text=text, kind="decision", project=project)
+
+        for here in ("orchard", "harbour"):
+            (first, *others) = perform(worked, "ask", question="which cache do we use, and why Redis?", cwd=f"/home/ada/{here}")[
+                "sentences"
+            ]
+            assert here in first["text"] and len(others) == 2
+
     def test_what_no_one_knows_has_no_answer(self, worked: Services) -> None:
         answer = perform(worked, "ask", question="who painted the zeppelin?")
 
@@ -413,6 +424,14 @@ class TestExtracting:
         (sentence,) = question_answering.extract("which stock bears the pear?", pieces)
 
         assert set(sentence.rests_on) == {0, 1}
+
+    @pytest.mark.parametrize("chatter", ["Good question!", "Hi Claude, the lease again.", "You're right, the lease is it."])
+    def test_a_greeting_or_praise_is_no_answer(self, chatter: str) -> None:
+        said = self.piece(f"{chatter} The lease is read late since the sweeper holds it.")
+
+        (sentence,) = question_answering.extract("why is the lease read late?", [said])
+
+        assert sentence.text == "The lease is read late since the sweeper holds it."
 
     def test_a_question_is_no_answer(self) -> None:
         assert question_answering.extract("which stock bears the pear?", [self.piece("Which stock does the pear stand on?")]) == ()
