@@ -377,6 +377,11 @@ def remember(
         raise UsageError(
             f"the note is too long: {len(words):,} characters", hint=f"a note has at most {_LONGEST_NOTE:,} characters: split it"
         )
+    folder = named_folder()
+    if not (folder or project or everywhere):
+        raise KiteError(
+            "the folder you are in was deleted, so the note has no project", hint="name one with --project, or use --global"
+        )
     written = perform(
         "remember",
         text=words,
@@ -386,7 +391,7 @@ def remember(
         key=key,
         ttl=ttl,
         tags=tag or [],
-        cwd=named_folder(),
+        cwd=folder,
     )
     if as_json:
         print_json(written)
