@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import Any
 
 import orjson
@@ -25,7 +25,7 @@ from kite_memory.redaction import drop_private, redact_id
 from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.common.words import Approved, Said, Utterance, utterances
 from kite_memory.text.display import clip_line, counted, gist
-from kite_memory.text.quoting import mended
+from kite_memory.text.quoting import mended, plain_line
 from kite_memory.text.shell import invocations
 from kite_memory.timeline.progress import ANSWERED, NOTHING_PASSED, BriefPart, changed_files
 from kite_memory.timeline.resume import brief
@@ -343,11 +343,31 @@ class WorkLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkFound:
+    """Lines that answer a question about the work, as a block for an agent, and in the shape of the operation `ask`."""
+
     about: str
     lines: tuple[WorkLine, ...] = ()
 
     def block(self) -> str:
         return remarks([line.text for line in self.lines], about=self.about, tokens=_WORK_TOKENS)
+
+    def answer(self, question: str) -> dict[str, Any]:
+        texts = [plain_line(line.text, 1_000) for line in self.lines]
+        cited = [
+            {"number": at, "kind": "event", "reference": line.evidence[0], "title": "earlier work", "at": line.at.isoformat()}
+            for at, line in enumerate(self.lines, 1)
+        ]
+        return {
+            "question": question,
+            "answer": "\n".join(f"{text} [{at}]" for at, text in enumerate(texts, 1)),
+            "sentences": [{"text": text, "citations": [each]} for text, each in zip(texts, cited, strict=True)],
+            "citations": cited,
+            "by": "offline",
+            "considered": len(self.lines),
+            "dropped": 0,
+            "problems": [],
+            "nothing_read": False,
+        }
 
 
 class EarlierWork:
@@ -425,7 +445,7 @@ def _open_failure(session: Session, events: Sequence[Event]) -> str:
 
 
 _SESSIONS = 12
-_LENGTH = 1_500
+_LENGTH, _FOLLOWED = 1_500, 240
 _UNREADABLE = (sqlite3.Error, UnicodeError)
 """Errors of names that are no valid text, as YAML or a shell can produce. They are treated as unknown."""
 _EVENTS = 200
@@ -443,7 +463,7 @@ def commands_run(timeline: Timeline, project: str) -> tuple[tuple[str, ...], ...
 
 
 def conversation(timeline: Timeline, called: str) -> str:
-    """Return the prompt and the end of a conversation, which is named by a citation or its `recall.rendering.handle`.
+    """Return a turn of a conversation, named by a citation of its prompt or its `recall.rendering.handle`, and what followed.
 
     Empty if the timeline does not hold it, if its events were forgotten, or if the name is that of several or of something else.
     """
@@ -457,12 +477,18 @@ def conversation(timeline: Timeline, called: str) -> str:
         later = timeline.events.offered(
             timeline.events.of_session(asked.provider, asked.session, after=asked.ordinal, limit=_EVENTS)
         )
+        talk = [event for event in timeline.events.offered(timeline.cards.conversation(asked.id)) if event.ordinal > asked.ordinal]
     except _UNREADABLE:
         return ""
     turn = list(takewhile(lambda event: not opens_turn(event), later))
     said = [event.text for event in turn if event.type is EventType.ASSISTANT_MESSAGE and event.text]
-    closing = f"\nIt ended: {said[-1][:_LENGTH]}" if said else ""
-    return f"{asked.at:%Y-%m-%d}, {asked.role}: {asked.text[:_LENGTH]}{closing}"
+    followed = list(dropwhile(lambda event: event.role != "user", talk))
+    lines = [f"{asked.at:%Y-%m-%d}, {asked.role}: {asked.text[:_LENGTH]}"]
+    lines += [f"{'agent' if followed else 'It ended'}: {said[-1][: _LENGTH // 2 if followed else _LENGTH]}"] if said else []
+    for event in followed:
+        who = "user" if event.role == "user" else "It ended" if event is followed[-1] else "agent"
+        lines.append(f"{who}: {clip_line(event.text, _FOLLOWED)}")
+    return "\n".join(lines)
 
 
 def before(timeline: Timeline, provider: str, session: str, prompt: str) -> Situation:
