@@ -51,7 +51,7 @@ from kite_memory.tools.conversation_notes import (
 )
 from kite_memory.tools.store import OWNER, Grant, Saved, SavedConversation
 from kite_memory.vault import Vault
-from kite_memory.vault.drafting import Draft
+from kite_memory.vault.drafting import Draft, applies_everywhere
 from kite_memory.vault.planning import addition
 from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Outcome, Skipped, Superseded, Written
 
@@ -170,7 +170,7 @@ class LocalConversations:
 
     def _write_notes(self, grant: Grant, conversation: SavedConversation) -> tuple[list[str], list[tuple[str, str]], set[str]]:
         """Write the notes of all items. Return their ids, the refused items with reasons, and the paths of all changed files."""
-        drafts = drafts_of(conversation, everywhere=grant.sees(Scope.GLOBAL, ""))
+        drafts = _drafts(conversation, grant)
         planned = self._vault.planner.plan(drafts, sees=grant.reads)
         actions: list[Action] = [*self._changes_of_mind(conversation, planned), *self._said_anew(drafts)]
         outcomes = self._vault.planner.carry_out(actions)
@@ -309,7 +309,7 @@ class LocalConversations:
 
     def _unforgotten(self, conversation: SavedConversation, grant: Grant) -> SavedConversation:
         """Return the conversation without items whose notes were deleted, or whose title is that of a deleted note."""
-        drafts = drafts_of(conversation, everywhere=grant.sees(Scope.GLOBAL, ""))
+        drafts = _drafts(conversation, grant)
         gone = {
             draft.note.id
             for draft in drafts
@@ -367,6 +367,17 @@ class LocalConversations:
         make_private_folder(self._folder)
         make_private_folder(file.parent)
         replace_file(file, gzip.compress(content, 6, mtime=0) if ending == _TRANSCRIPT else content)
+
+
+def _drafts(conversation: SavedConversation, grant: Grant) -> list[Draft]:
+    """Return the drafts; in a vault all that would apply in every project wait for review."""
+    drafts = drafts_of(conversation, everywhere=grant.sees(Scope.GLOBAL, ""))
+    return [
+        replace(draft, note=replace(draft.note, status=NoteStatus.PROPOSED))
+        if applies_everywhere(draft.note.scope, draft.note.project) and draft.note.status is NoteStatus.ACCEPTED
+        else draft
+        for draft in drafts
+    ]
 
 
 def _path_of(journal: Outcome) -> str:

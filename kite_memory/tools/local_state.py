@@ -323,6 +323,14 @@ def working(timeline: Timeline, project: str, session: str, *, projects: Collect
     ]
 
 
+def latest_projects(timeline: Timeline) -> Sequence[str]:
+    """Return the projects of the last sessions, as far as transcripts have been read."""
+    try:
+        return timeline.sessions.latest_projects(_HEARD_SESSIONS)
+    except sqlite3.Error:
+        return ()
+
+
 def heard(timeline: Timeline, project: str) -> Sequence[Event]:
     """Return the events of a project's last sessions, each in order, as far as transcripts have been read."""
     try:

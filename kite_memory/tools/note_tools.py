@@ -280,6 +280,7 @@ def _remember(store: Store, local: LocalContext, gate: QualityGate, asker: Asker
     project, _ = around(asker, local, arguments)
     place = place_of(asker, local, arguments, scope or (Scope.PROJECT if project else Scope.GLOBAL))
     said = Fact(title=title, body=text, evidence=(), importance=2, origin="assistant")
+    heard, known = local.said_before(asker, place)
     note = store.remember(
         asker.grant,
         text,
@@ -288,7 +289,7 @@ def _remember(store: Store, local: LocalContext, gate: QualityGate, asker: Asker
         by=argument_parsing.clean(asker.name),
         tags=arguments[TAGS],
         title=title,
-        origin=gate.origin_of(said, local.heard_by(asker.grant, place.project), local.provenance(asker.grant, place.project)),
+        origin=gate.origin_of(said, heard, known),
     )
     return {"remembered": True, **note_view.note_json(note, asker.grant)}
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin, Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin
+from kite_memory.vault.drafting import applies_everywhere
 from kite_memory.vault.files import Files
 from kite_memory.vault.ledger import Keyed, KeyPlace, KnownFile, Ledger, Wording
 from kite_memory.vault.notefile import FOLDERS, moment, with_body, with_properties
@@ -238,7 +239,7 @@ class KeyedNotes:
             session=place.session,
             key=place.key,
             expires=writing.expires,
-            status=_status(place.scope, writing.origin),
+            status=_status(place, writing.origin),
             origin=writing.origin,
         )
         if self._ledger.tombstones.is_title_buried(note.title, note.project):
@@ -261,9 +262,9 @@ class KeyedNotes:
                 changes["expires"] = moment(expires) if expires else ""
             new = writer.leading_somewhere(writing.body(old.body))
             if anew:
-                changes |= {"created": moment(self._clock()), "status": _status(old.scope, origin).value}
+                changes |= {"created": moment(self._clock()), "status": _status(KeyPlace.of(old), origin).value}
             elif new != old.body and (old.status, origin == "user") in _CHANGED:
-                changes["status"] = _status(old.scope, origin).value
+                changes["status"] = _status(KeyPlace.of(old), origin).value
             if (anew or new != old.body) and origin != old.origin:
                 changes["origin"] = origin
             changed = with_properties(text, changes) if changes else text
@@ -294,9 +295,10 @@ _CHANGED = ((NoteStatus.ACCEPTED, False), (NoteStatus.PROPOSED, True))
 """Notes judged anew when changed: accepted ones written by an agent, and proposed ones written by the person."""
 
 
-def _status(scope: Scope, origin: Origin) -> NoteStatus:
-    """Return the status of a keyed note: a global one is proposed, unless the person wrote it.
+def _status(place: KeyPlace, origin: Origin) -> NoteStatus:
+    """Return the status of a keyed note: one that applies everywhere is proposed, unless the person wrote it.
 
     Reading it by its key returns it in any case.
     """
-    return NoteStatus.PROPOSED if scope is Scope.GLOBAL and origin != "user" else NoteStatus.ACCEPTED
+    waits = applies_everywhere(place.scope, place.project) and origin != "user"
+    return NoteStatus.PROPOSED if waits else NoteStatus.ACCEPTED

@@ -671,6 +671,12 @@ def test_without_a_project_a_conversation_is_everybodys(services: Conversing) ->
     assert "row-level" in services.context("job queue", by=ORCHARD)
 
 
+def test_what_a_conversation_would_say_in_every_project_waits_for_review(services: Conversing) -> None:
+    saved = services.save(QUEUE, project=None, scope="shared")
+
+    assert {services.call("get_note", note=id)["status"] for id in saved["notes"]} == {"proposed"}
+
+
 def test_damage_beside_the_vault_hides_nothing(services: Conversing) -> None:
     services.save(QUEUE)
     for file in services.folder.rglob("*.json"):

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 import psycopg
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.model.note import Note, NoteKind, Origin, Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin, Scope
 from kite_memory.recall.embedder import Embedder
 from kite_memory.team.postgres import backup, conversations, notes
 from kite_memory.team.postgres.audit import TeamAudit, drop_old
@@ -317,6 +317,8 @@ class PostgresStore:
             datetime.now(UTC),
         )
         id = note_id(note.created, "remembered", uuid.uuid4().hex)  # two notes in one millisecond need different ids
+        if place.scope is Scope.SHARED and origin != "tool":  # a team has no one who reviews what its members share
+            note = replace(note, status=NoteStatus.ACCEPTED)
         note = clean(replace(note, id=id, scope=place.scope, project=place.project, session=place.session))
         row, index = note_row(note, by=by or grant.name), indexed(note, self._embedder)
         return self._changing(grant, lambda cursor: notes.remember(cursor, self._tenant, row, index))
