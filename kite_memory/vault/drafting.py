@@ -232,9 +232,7 @@ def remembered(memo: Memo, at: datetime) -> Note:
         project="" if scope is Scope.GLOBAL else one_line(memo.project),
         session=one_line(memo.session),
         expires=memo.expires,
-        status=NoteStatus.PROPOSED
-        if _waits(memo.origin, everywhere=applies_everywhere(scope, memo.project))
-        else NoteStatus.ACCEPTED,
+        status=NoteStatus.PROPOSED if waits else NoteStatus.ACCEPTED,
         evidence=tuple(map(one_line, memo.evidence))[:_MAX_EVIDENCE],
         origin=memo.origin,
         importance=min(max(memo.importance, 1), 3),

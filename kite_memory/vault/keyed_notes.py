@@ -6,7 +6,7 @@ The note holds the newest version, and the ledger the earlier ones.
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin
@@ -18,6 +18,7 @@ from kite_memory.vault.scanning import NoteReader, Scanner
 from kite_memory.vault.wording import note_id, note_stem
 from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Skipped, Writer, Written
 
+_NO_TIME = datetime.fromtimestamp(0, UTC)
 _PAGE = 250
 _ATTEMPTS = 10
 _FIRST_PAGE = 60
@@ -226,7 +227,7 @@ class KeyedNotes:
         at = self._clock()
         last = self._ledger.keys.last_version(place)
         note = Note(
-            id=note_id(at, "kept", place.digest, str(last)),
+            id=note_id(_NO_TIME, "kept", place.digest, str(last)),  # the same on every machine, so that sync merges them
             path=f"{FOLDERS[writing.kind]}/{note_stem(place.key, at)}.md",
             kind=writing.kind,
             title=place.key,
@@ -242,6 +243,7 @@ class KeyedNotes:
             status=_status(place, writing.origin),
             origin=writing.origin,
         )
+        self._ledger.tombstones.lift(note.id)
         if self._ledger.tombstones.is_title_buried(note.title, note.project):
             self._ledger.tombstones.lift_title(note.title, note.project)
         created = writer.create(note, by=writing.by)

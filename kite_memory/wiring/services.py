@@ -429,6 +429,7 @@ def _operations(
         pages=upkeep.pages,
         after_forgetting=store.forgot,
         erase=upkeep.erase,
+        erase_transcripts=store.erase_transcripts,
         clock=clock,
     )
     review = Review(

@@ -108,6 +108,24 @@ def test_each_call_of_the_server_is_recorded_by_name_and_without_what_was_said(s
     assert "secret plan" not in str(found)
 
 
+def test_an_entry_says_what_was_acted_on_by_whatever_name_and_holds_no_secret() -> None:
+    secret = "ghp_" + "a8Xk2Lq9Zt4Vw7Rb1Nc6Ym3Pd5Hs0Jf8Gu2E"
+
+    def entered(tool: str, result: dict[str, Any], **arguments: Any) -> tuple[str, str, str]:
+        noted: list[AuditEntry] = []
+        performed = observed(lambda *call: result, lambda call: noted.append(audit_entry(call)))
+        performed(tool, arguments, Asker(grant=ADA, project="orchard"))
+        return noted[0].tool, noted[0].key, noted[0].project
+
+    assert entered("forget", {"project": "harbour"}, id="N1") == ("forget", "N1", "harbour")
+    assert entered("show_notes", {}, ids=["N1", "N2", 3]) == ("show_notes", "N1, N2", "orchard")
+    assert entered("delete_memory", {}, key="port", project_path="harbour") == ("delete_memory", "port", "harbour")
+    assert entered("ai_state_transfer", {}, from_session="one", to_session="two") == ("ai_state_transfer", "one", "orchard")
+    assert entered("write_memory", {"project": ""}, key="port", scope="global") == ("write_memory", "port", "orchard")
+    assert secret not in str([entered("write_memory", {}, key=f"token {secret}"), entered(f"x {secret}", {}, key="k")])
+    assert entered("write_memory", {}, key=f"token {secret}")[1] == "token [redacted:github-token]"
+
+
 def test_entries_wait_for_a_store_that_does_not_answer() -> None:
     written: list[str] = []
     away = [True]
@@ -354,6 +372,24 @@ def test_a_damaged_backup_restores_nothing(url: str, store: PostgresStore, tmp_p
         with pytest.raises(BackupDamaged):
             other.restore(file)
         assert other.memories(ADA, MemoryQuery()) == []
+
+
+def test_a_backup_that_meets_what_is_there_already_is_refused_whole(url: str, store: PostgresStore, tmp_path: Path) -> None:
+    store.write_memory(ADA, "port", 1, ORCHARD)
+    file = tmp_path / "team.kite.gz"
+    store.back_up(file)
+    head, *rows, end = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    again = json.loads(end)
+    again["end"]["note"] += 1
+    note = next(row for row in rows if row.startswith(b'{"table":"note"'))
+    twice = [head, *(each for row in rows for each in ([row, row] if row == note else [row])), json.dumps(again).encode()]
+    forbidden = [head, *rows, end]
+    for lines in (twice, [line.replace(b'"scope":"project"', b'"scope":"bogus"') for line in forbidden]):
+        file.write_bytes(gzip.compress(b"".join(lines)))
+        with opened(url) as other:
+            with pytest.raises(BackupDamaged, match="does not fit"):
+                other.restore(file)
+            assert other.memories(ADA, MemoryQuery()) == []
 
 
 def test_a_backup_of_earlier_columns_is_restored_with_their_defaults(url: str, store: PostgresStore, tmp_path: Path) -> None:

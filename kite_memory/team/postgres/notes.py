@@ -228,7 +228,8 @@ def deleted(cursor: Cursor, tenant: str, name: str, *, person: str = "", project
     rows = cursor.execute(
         # as text, since PostgreSQL would not take apart JSON that holds an escaped NUL
         "SELECT id, at, person, note FROM kite.trash WHERE tenant = %(tenant)s AND note::text <> 'null'"
-        " AND (id = %(name)s OR position(to_json(%(name)s::text)::text IN note::text) > 0)"
+        " AND (id = %(name)s OR EXISTS (SELECT FROM unnest(ARRAY['key', 'path', 'title']) AS named"
+        " WHERE position('\"' || named || '\":' || to_json(%(name)s::text)::text IN note::text) > 0))"
         " AND (%(person)s = '' OR person = %(person)s) AND (%(project)s = '' OR project = %(project)s)"
         " ORDER BY at DESC, id LIMIT 1000",
         {"tenant": tenant, "name": storable(name), "person": storable(person), "project": storable(project)},
@@ -400,11 +401,15 @@ def forget(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[bool, 
     return throw_away(cursor, tenant, row["id"]), object
 
 
-def without_vectors(cursor: Cursor, tenant: str, space: Space, most: int) -> list[Row]:
+def without_vectors(cursor: Cursor, tenant: str, space: Space, most: int, below: tuple[datetime, str] | None) -> list[Row]:
+    """Return notes without vectors in this space, newest first. Those with vectors in another one only ``below`` this place."""
+    passages = "SELECT FROM kite.passage WHERE passage.tenant = note.tenant AND passage.id = note.id"
+    at, id = below or (None, "")
     return cursor.execute(
-        f"SELECT * FROM kite.note WHERE tenant = %(tenant)s AND {_STANDING} AND NOT EXISTS (SELECT FROM kite.passage"  # noqa: S608 - ours
-        " WHERE passage.tenant = note.tenant AND passage.id = note.id AND space = %(space)s) ORDER BY updated DESC LIMIT %(most)s",
-        {"tenant": tenant, "space": space.tag, "most": most},
+        f"SELECT * FROM kite.note WHERE tenant = %(tenant)s AND {_STANDING} AND NOT EXISTS ({passages} AND space = %(space)s)"  # noqa: S608
+        f" AND (%(at)s::timestamptz IS NULL OR (updated, id) < (%(at)s, %(id)s) OR NOT EXISTS ({passages}))"
+        " ORDER BY updated DESC, id DESC LIMIT %(most)s",
+        {"tenant": tenant, "space": space.tag, "most": most, "at": at, "id": id},
     ).fetchall()
 
 
@@ -438,8 +443,12 @@ def drop_expired(cursor: Cursor, tenant: str) -> int:
     return len(rows)
 
 
+_KEY_IN_JSON: Final = r'"key": ?("(?:[^"\\]|\\.)*")'
+_FIRST_IN_JSON: Final = '"version": ?[0-9]+, ?"first_version": ?([0-9]+)'
+
+
 def drop_forgotten(cursor: Cursor, tenant: str, days: int) -> None:
-    """Erase the words of notes and versions forgotten more than ``days`` ago.
+    """Erase the words of notes forgotten more than ``days`` ago, with all versions of a memory, whenever they were written.
 
     That they were forgotten, and their version numbers, are kept.
     """
@@ -453,8 +462,14 @@ def drop_forgotten(cursor: Cursor, tenant: str, days: int) -> None:
         " AND value::text <> 'null' AND NOT EXISTS (SELECT FROM kite.note WHERE note.tenant = kept.tenant AND note.key = kept.key"
         " AND note.scope = kept.scope AND note.project = kept.project AND note.session = kept.session"
         " AND note.person = kept.person"
-        " AND (note.first_version <= kept.version OR note.created > now() - %(kept)s::interval))",
-        {"tenant": tenant, "kept": f"{days} days"},
+        " AND (note.first_version <= kept.version OR note.created > now() - %(kept)s::interval))"
+        # as text, since PostgreSQL would not take apart JSON that holds an escaped NUL
+        " AND NOT EXISTS (SELECT FROM (SELECT scope, project, person, substring(note::text FROM %(key)s) AS key,"
+        " substring(note::text FROM %(first)s)::bigint AS first FROM kite.trash WHERE tenant = %(tenant)s"
+        " AND at >= now() - %(kept)s::interval AND note::text <> 'null') AS gone WHERE gone.scope = kept.scope"
+        " AND gone.project = kept.project AND gone.person = kept.person AND gone.key = to_json(kept.key)::text"
+        " AND gone.first <= kept.version)",
+        {"tenant": tenant, "kept": f"{days} days", "key": _KEY_IN_JSON, "first": _FIRST_IN_JSON},
     )
 
 

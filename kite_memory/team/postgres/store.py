@@ -25,7 +25,7 @@ from kite_memory.team.postgres.conversations import ObjectMissing, Objects
 from kite_memory.team.postgres.finding import find, indexed, question
 from kite_memory.team.postgres.migrating import check
 from kite_memory.team.postgres.rows import clean, encoded, memory_note, note_of, note_row, state_of, state_row
-from kite_memory.tools.conversation_notes import merged, refuse_elsewhere
+from kite_memory.tools.conversation_notes import journal_id, merged, place_of, refuse_elsewhere
 from kite_memory.tools.store import (
     EVERYBODY,
     FoundNote,
@@ -48,6 +48,7 @@ from kite_memory.vault.wording import note_id
 _PAUSE: Final = 600.0
 _AT_ONCE: Final = 500
 KEEP_DAYS: Final = 30
+_END: Final = (datetime.min.replace(tzinfo=UTC), "")
 
 log = logging.getLogger("kite_memory.team")
 
@@ -180,6 +181,7 @@ class PostgresStore:
         self._embedder = embedder
         self._objects = objects
         self._keep_days = keep_days
+        self._caught_up_to: tuple[datetime, str] | None = None
 
     @property
     def name(self) -> str:
@@ -238,41 +240,45 @@ class PostgresStore:
         except Unsure:
             raise  # its row may exist; if not, `sweep` deletes the object
         except BaseException:
-            conversations.take_away(self._objects, kept.object)
+            conversations.take_away(self._objects, self._tenant, kept.object)
             raise
-        conversations.take_away(self._objects, replaced)
+        conversations.take_away(self._objects, self._tenant, replaced)
         return saved
 
     def _saved(
         self, grant: Grant, conversation: SavedConversation, kept: conversations.StoredTranscript, named: Collection[str]
     ) -> tuple[Saved, str]:
         for _ in range(_AMENDED_MEANWHILE):
-            old = self.conversation(grant, conversation.uuid)
+            old = self.conversation(grant, conversation.uuid, near=place_of(conversation))
             if old is not None:
                 refuse_elsewhere(old, conversation, named)
-            ids = conversations.note_ids(merged(old, conversation) if old else conversation)
+            whole = merged(old, conversation) if old else conversation
+            ids = [*conversations.note_ids(whole), journal_id(whole)]
             gone = self._connections.run(grant, partial(conversations.forgotten, tenant=self._tenant, ids=ids))
+            if journal_id(whole) in gone:
+                conversations.take_away(self._objects, self._tenant, kept.object)
+                return conversations.refused(whole), ""
             prepared = conversations.prepared(conversation, old, gone, grant, self._embedder)
             work = partial(conversations.save, tenant=self._tenant, prepared=prepared, kept=kept)
             if (found := self._changing(grant, work)) is not None:
                 return found
         raise StoreUnavailable("others kept amending the same conversation", hint="try again in a moment")
 
-    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None:
-        return self._connections.run(grant, lambda cursor: conversations.saved(cursor, self._tenant, uuid))
+    def conversation(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> SavedConversation | None:
+        return self._connections.run(grant, lambda cursor: conversations.saved(cursor, self._tenant, uuid, near))
 
-    def transcript(self, grant: Grant, uuid: str) -> str | None:
-        kept = self._kept(grant, uuid)
+    def transcript(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> str | None:
+        kept = self._kept(grant, uuid, near)
         try:
             return None if kept is None else kept.fetched(self._objects)
         except ObjectMissing:
-            now = self._kept(grant, uuid)
+            now = self._kept(grant, uuid, near)
             if now == kept:
                 raise
             return None if now is None else now.fetched(self._objects)  # a concurrent save has replaced it
 
-    def _kept(self, grant: Grant, uuid: str) -> conversations.StoredTranscript | None:
-        return self._connections.run(grant, lambda cursor: conversations.transcript(cursor, self._tenant, uuid))
+    def _kept(self, grant: Grant, uuid: str, near: MemoryPlace | None) -> conversations.StoredTranscript | None:
+        return self._connections.run(grant, lambda cursor: conversations.transcript(cursor, self._tenant, uuid, near))
 
     def search(self, grant: Grant, asked: NoteQuery) -> list[FoundNote]:
         if asked.limit < 1:
@@ -332,7 +338,7 @@ class PostgresStore:
             work = partial(conversations.forget, grant=grant, tenant=self._tenant, name=name, less=less)
             if (found := self._changing(grant, work)) is not None:
                 gone, object = found
-                conversations.take_away(self._objects, object)
+                conversations.take_away(self._objects, self._tenant, object)
                 return gone
         raise StoreUnavailable("others kept amending the conversation that it comes from", hint="try again in a moment")
 
@@ -364,10 +370,13 @@ class PostgresStore:
     def catch_up(self, most: int = 100) -> int:
         """Embed notes without vectors in the embedder's space, written while it did not answer or by another one.
 
-        Return how many.
+        Return how many. Calls that follow each other pass each note of another space once, until one of them returns 0: a server
+        with the other embedder may take it back meanwhile.
         """
-        space = self._embedder.space
-        missing = self._connections.run(EVERYBODY, lambda cursor: notes.without_vectors(cursor, self._tenant, space, most))
+        asked = partial(notes.without_vectors, tenant=self._tenant, space=self._embedder.space, most=most, below=self._caught_up_to)
+        missing = self._connections.run(EVERYBODY, asked)
+        last = missing[-1] if len(missing) == most else None
+        self._caught_up_to = (last["updated"], last["id"]) if last else _END if missing else None
         for row in missing:
             index = indexed(note_of(row), self._embedder)
             if not index.vectors:
@@ -423,8 +432,11 @@ class PostgresStore:
         return backup.back_up(self._connections, file)
 
     def restore(self, file: Path) -> dict[str, int]:
-        """Read a backup into this empty tenant. Its notes are found once `catch_up` has been through them."""
-        return backup.restore(self._connections, file)
+        """Read a backup into this empty tenant. Its notes are found once `catch_up` has been through them.
+
+        Objects of another tenant are copied, so that neither can delete the other's.
+        """
+        return backup.restore(self._connections, file, partial(conversations.own_copy, self._objects, self._tenant))
 
     def _changing(self, grant: Grant, work: Callable[[Cursor], _T]) -> _T:
         def changed(cursor: Cursor) -> _T:
