@@ -63,7 +63,7 @@ from kite_memory.tools.arguments import (
     Arguments,
     Schema,
 )
-from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, NotAllowed, StoreUnavailable
+from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, NotAllowed, StoreUnavailable, Unsure
 
 Json = dict[str, Any]
 Perform = Callable[[str, Json, Asker], Json]
@@ -72,6 +72,7 @@ Perform = Callable[[str, Json, Asker], Json]
 _KINDS: dict[str, type[KiteError]] = {
     "not_allowed": NotAllowed,
     "not_found": NoteNotFound,
+    "unsure": Unsure,
     "unavailable": StoreUnavailable,
     "usage": UsageError,
 }

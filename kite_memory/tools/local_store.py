@@ -415,11 +415,14 @@ class LocalStore:
         )
         return [state for state, _ in zip(found, range(limit), strict=False)]
 
-    def transfer_state(self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
+    def transfer_state(
+        self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime, near: str = ""
+    ) -> State | None:
         if not grant.write:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         with self._lock:
-            found = next(iter(self.states(grant, ai=ai, session=from_session, limit=1)), None)
+            named = {"ai": ai, "session": from_session}
+            found = next(iter(self.states(grant, **named, project=near, limit=1) or self.states(grant, **named, limit=1)), None)
             if found is None or not ai or not from_session:
                 return None
             moved = replace(found, session=to_session, saved=at, transferred_from=from_session, transferred_at=at)

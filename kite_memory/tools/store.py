@@ -113,6 +113,10 @@ class StoreUnavailable(KiteError):
     """The store did not answer in time. Nothing was written in part, and the request may be sent again."""
 
 
+class Unsure(StoreUnavailable):
+    """The connection was lost during a commit: either everything was written or nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlace:
     """Where a key is valid: the same key in another scope, project or session is another memory."""
@@ -375,6 +379,11 @@ class Store(Protocol):
         """Return states, newest first."""
         ...
 
-    def transfer_state(self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
-        """Copy the state to the new session and return it; the old session keeps its own. ``None`` if there was none."""
+    def transfer_state(
+        self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime, near: str = ""
+    ) -> State | None:
+        """Copy the state to the new session and return it; the old session keeps its own. ``None`` if there was none.
+
+        Of states in several projects, that of the project ``near``, else the newest.
+        """
         ...

@@ -989,6 +989,15 @@ class StatesContract:
         assert store.states(OWNER, session="evening") == [moved]
         assert store.states(OWNER, session="morning") == [state()]
 
+    def test_of_a_session_in_two_projects_the_state_of_the_named_one_is_handed_over(self, store: Store) -> None:
+        store.save_state(OWNER, state(working_notes="ours"))
+        store.save_state(OWNER, state(project="harbour", working_notes="planted", saved=NOW + timedelta(minutes=1)))
+        handed_over = partial(store.transfer_state, OWNER, "claude", from_session="morning", to_session="evening", at=NOW)
+
+        moved = [handed_over(near=near) for near in ("orchard", "harbour", "mill", "")]
+
+        assert [each.working_notes for each in moved if each] == ["ours", "planted", "planted", "planted"]
+
     def test_where_none_exists_nothing_is_handed_over(self, store: Store) -> None:
         store.save_state(OWNER, state("codex"))
 

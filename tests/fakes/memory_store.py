@@ -313,11 +313,14 @@ class MemoryStore:
             ]
         return sorted(found, key=lambda state: state.saved, reverse=True)[:limit]
 
-    def transfer_state(self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
+    def transfer_state(
+        self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime, near: str = ""
+    ) -> State | None:
         if not grant.write:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         with self._lock:
-            found = next(iter(self.states(grant, ai=ai, session=from_session)), None)
+            of_project = self.states(grant, ai=ai, session=from_session, project=near)
+            found = next(iter(of_project or self.states(grant, ai=ai, session=from_session)), None)
             if found is None or not ai or not from_session:
                 return None
             moved = replace(found, session=to_session, saved=at, transferred_from=from_session, transferred_at=at)

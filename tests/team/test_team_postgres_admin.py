@@ -5,7 +5,7 @@ import json
 import subprocess
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind, Scope
 from kite_memory.team.postgres import AuditEntry, AuditTrail, PostgresStore, migrate, open_postgres
 from kite_memory.team.postgres.backup import BackupDamaged
-from kite_memory.team.postgres.connections import settings_of
+from kite_memory.team.postgres.connections import Connections, settings_of
 from kite_memory.tools.declarations import observed
 from kite_memory.tools.store import (
     EVERYBODY,
@@ -231,6 +231,19 @@ def test_even_one_day_is_kept_whatever_the_caller_asks_for(url: str) -> None:
         assert len(connection.execute("SELECT 1 FROM kite.audit").fetchall()) == 1
 
 
+@pytest.mark.parametrize("minutes", [-10, 0, 10])
+def test_a_memory_lasts_as_long_as_was_asked_whatever_the_server_s_clock_says(url: str, minutes: int) -> None:
+    def clock() -> datetime:
+        return datetime.now(UTC) + timedelta(minutes=minutes)
+
+    with closing(PostgresStore(Connections(url, tenant=uuid.uuid4().hex), embedder=EMBEDDER, clock=clock)) as store:
+        written = store.write_memory(ADA, "lock", 1, ORCHARD, expires=clock() + timedelta(minutes=1))
+
+        assert [memory.value for memory in store.memories(ADA, MemoryQuery())] == [1]
+        assert written.expires is not None
+        assert timedelta(seconds=50) < written.expires - datetime.now(UTC) < timedelta(seconds=70)
+
+
 def test_a_deleted_memory_comes_back_whole_and_as_a_new_version(store: PostgresStore) -> None:
     store.write_memory(ADA, "port", {"n": 1}, ORCHARD, tags=["net"])
     store.write_memory(ADA, "port", {"n": 2, "odd": "\0\ud800"}, ORCHARD)
@@ -250,6 +263,44 @@ def test_a_deleted_memory_comes_back_whole_and_as_a_new_version(store: PostgresS
     assert store.write_memory(ADA, "port", 3, ORCHARD, expected=3).version == 4
     with pytest.raises(UsageError, match="nothing that was deleted"):
         store.undelete("port", by="admin")
+
+
+@pytest.mark.parametrize("key", ["weir", 'odd "key" \\ ü'])
+def test_its_versions_come_back_whenever_they_were_written(url: str, store: PostgresStore, key: str) -> None:
+    for value in ("one", "two", "\0three"):
+        store.write_memory(ADA, key, value, ORCHARD)
+    with psycopg.connect(url) as connection:
+        for table, at in (("memory_version", "at"), ("note", "created")):
+            connection.execute(f"UPDATE kite.{table} SET {at} = now() - interval '40 days' WHERE key = %s", (key,))
+    store.delete_memory(ADA, key, ORCHARD)
+
+    store.sweep()
+    store.undelete(key, by="admin")
+
+    assert [each.value for each in store.versions(ADA, key, ORCHARD)] == ["\0three", "\0three", "two", "one"]
+    store.delete_memory(ADA, key, ORCHARD)
+    with psycopg.connect(url) as connection:
+        connection.execute("UPDATE kite.trash SET at = now() - interval '31 days'")
+        connection.execute("UPDATE kite.memory_version SET at = now() - interval '31 days'")
+    store.sweep()
+    with psycopg.connect(url) as connection:
+        query = "SELECT count(*) FROM kite.memory_version WHERE key = %s AND value::text <> 'null'"
+        assert connection.execute(query, (key,)).fetchone() == (0,)
+
+
+def test_a_deleted_memory_is_found_behind_many_others_that_hold_its_name(url: str, store: PostgresStore) -> None:
+    store.write_memory(ADA, "version", "1.2", ORCHARD)
+    store.delete_memory(ADA, "version", ORCHARD)
+    store.write_memory(ADA, "other", "version", ORCHARD)
+    store.delete_memory(ADA, "other", ORCHARD)
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "INSERT INTO kite.trash (tenant, id, scope, project, at, note, person)"
+            " SELECT tenant, id || number, scope, project, now() + interval '1 second', note, person"
+            " FROM kite.trash, generate_series(1, 1001) AS number WHERE note ->> 'key' = 'other'"
+        )
+
+    assert store.undelete("version", by="admin").name == "version"
 
 
 def test_a_forgotten_note_is_found_again_by_its_words(store: PostgresStore) -> None:

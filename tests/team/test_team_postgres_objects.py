@@ -411,3 +411,21 @@ def test_a_transcript_that_is_replaced_while_it_is_fetched_is_fetched_again(url:
         assert reading.transcript(OWNER, CHAT) == "newer " * 20_000
     finally:
         reading.close()
+
+
+def test_two_servers_with_two_embedders_come_to_an_end(url: str, tenant: str) -> None:
+    """As during an update, or while a backup is restored beside a server."""
+    other = HashingEmbedder(version="2")
+    migrate(url, spaces=[other.space])
+    first, second = opened(url, EMBEDDER, tenant), opened(url, other, tenant)
+    for number in range(5):
+        first.remember(OWNER, f"{number} geese guard the gate", NoteKind.FACT, ORCHARD)
+
+    counts = [(second.catch_up(2), first.catch_up(2)) for _ in range(4)]
+    first.close()
+    while second.catch_up(2):
+        pass
+
+    assert [sum(each) for each in counts][-1] == 0
+    assert spaces(url, tenant) == {other.space.tag}
+    second.close()

@@ -23,6 +23,10 @@ _NEAREST: Final = (
     " note.project = '', note.project COLLATE \"C\", note.session = '', note.session COLLATE \"C\""
 )
 
+_APART: Final = "(now() - %(sent)s::timestamptz)"
+_EXPIRES: Final = f"%(expires)s::timestamptz + CASE WHEN abs(extract(epoch FROM {_APART})) > 5 THEN {_APART} ELSE interval '0' END"
+"""The end as the database's clock will see it, if the server's clock is wrong."""
+
 _WRITE: Final = f"""
 WITH last AS (
     SELECT coalesce(max(version), 0) AS version FROM kite.memory_version WHERE {_HERE}
@@ -30,7 +34,7 @@ WITH last AS (
     INSERT INTO kite.note AS note (tenant, id, path, kind, title, body, scope, project, session, tags, status, more, created,
                                    updated, expires, created_by, conversation, key, value, version, first_version, context, person)
     SELECT %(tenant)s, %(id)s, %(path)s, %(kind)s, %(title)s, %(body)s, %(scope)s, %(project)s, %(session)s, %(tags)s::text[],
-           %(status)s, %(more)s::json, now(), now(), %(expires)s::timestamptz, %(created_by)s, '', %(key)s, %(value)s::json,
+           %(status)s, %(more)s::json, now(), now(), {_EXPIRES}, %(created_by)s, '', %(key)s, %(value)s::json,
            last.version + 1, last.version + 1, %(context)s::json, kite.whose(%(scope)s)
     FROM last WHERE coalesce(%(expected)s::bigint, 0) = 0
         OR EXISTS (SELECT FROM kite.note WHERE {_HERE} AND {_STANDING} AND version = %(expected)s)
@@ -60,9 +64,10 @@ def write(
     value: JsonValue,
     by: str,
     expires: datetime | None,
+    sent: datetime,
     expected: int | None,
 ) -> Memory:
-    """Write a memory. ``note`` is the row of the note that shows it."""
+    """Write a memory. ``note`` is the row of the note that shows it, ``sent`` is now by the clock that ``expires`` goes by."""
     asked = {
         **note,
         "tenant": tenant,
@@ -70,6 +75,7 @@ def write(
         "author": storable(by),
         "created_by": storable(by),
         "expires": aware(expires) if expires else None,
+        "sent": aware(sent),
         "expected": expected,
     }
     _clear_expired(cursor, asked)

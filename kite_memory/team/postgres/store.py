@@ -18,9 +18,10 @@ import psycopg
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin, Scope
 from kite_memory.recall.embedder import Embedder
+from kite_memory.system import utc_now
 from kite_memory.team.postgres import backup, conversations, notes
 from kite_memory.team.postgres.audit import TeamAudit, drop_old
-from kite_memory.team.postgres.connections import Connection, Connections, Cursor, Patience, Unsure, storable, unavailable
+from kite_memory.team.postgres.connections import Connection, Connections, Cursor, Patience, storable, unavailable
 from kite_memory.team.postgres.conversations import ObjectMissing, Objects
 from kite_memory.team.postgres.finding import find, indexed, question
 from kite_memory.team.postgres.migrating import check
@@ -41,6 +42,7 @@ from kite_memory.tools.store import (
     SavedConversation,
     State,
     StoreUnavailable,
+    Unsure,
 )
 from kite_memory.vault.drafting import Memo, remembered
 from kite_memory.vault.wording import note_id
@@ -85,8 +87,9 @@ def saved(cursor: Cursor, tenant: str, *, ai: str, session: str, project: str, l
     return [state_of(row) for row in rows]
 
 
-def transfer(cursor: Cursor, tenant: str, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
-    found = saved(cursor, tenant, ai=ai, session=from_session, project="", limit=1)
+def transfer(cursor: Cursor, tenant: str, ai: str, *, from_session: str, to_session: str, at: datetime, near: str) -> State | None:
+    of_session = partial(saved, cursor, tenant, ai=ai, session=from_session, limit=1)
+    found = of_session(project=near) or of_session(project="")
     if not ai or not from_session or not found:
         return None
     moved = replace(found[0], session=to_session, saved=at, transferred_from=from_session, transferred_at=at)
@@ -173,7 +176,13 @@ class PostgresStore:
     """`Store` for one tenant. Each call is one transaction under the caller's grant, which the database's policies enforce."""
 
     def __init__(
-        self, connections: Connections, *, embedder: Embedder, objects: Objects | None = None, keep_days: int = KEEP_DAYS
+        self,
+        connections: Connections,
+        *,
+        embedder: Embedder,
+        objects: Objects | None = None,
+        keep_days: int = KEEP_DAYS,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         """Use the connections. ``keep_days`` is how long deleted notes and the audit are kept."""
         self.audit = TeamAudit(connections)
@@ -181,6 +190,7 @@ class PostgresStore:
         self._embedder = embedder
         self._objects = objects
         self._keep_days = keep_days
+        self._clock = clock
         self._caught_up_to: tuple[datetime, str] | None = None
 
     @property
@@ -214,7 +224,9 @@ class PostgresStore:
         by = by or grant.name
 
         def work(cursor: Cursor) -> Memory:
-            written = notes.write(cursor, self._tenant, row, index, value=value, by=by, expires=expires, expected=expected)
+            written = notes.write(
+                cursor, self._tenant, row, index, value=value, by=by, expires=expires, sent=self._clock(), expected=expected
+            )
             self._tell(cursor)
             return written
 
@@ -351,12 +363,14 @@ class PostgresStore:
             grant, lambda cursor: saved(cursor, self._tenant, ai=ai, session=session, project=project, limit=limit)
         )
 
-    def transfer_state(self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
+    def transfer_state(
+        self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime, near: str = ""
+    ) -> State | None:
         if not grant.write:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         return self._connections.run(
             grant,
-            lambda cursor: transfer(cursor, self._tenant, ai, from_session=from_session, to_session=to_session, at=at),
+            lambda cursor: transfer(cursor, self._tenant, ai, from_session=from_session, to_session=to_session, at=at, near=near),
         )
 
     def ping(self) -> None:
