@@ -18,6 +18,7 @@ from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.writing import ForgottenLine
 from kite_memory.vault import Vault
+from kite_memory.vault.consolidation import is_day
 from kite_memory.vault.vault import Forgotten
 
 Json = dict[str, Any]
@@ -193,6 +194,7 @@ class NoteForgetting:
         after_forgetting: Callable[[Sequence[Note]], None],
         erase: Callable[[Forgetting], list[str]] = lambda erasing: erasing.purge_files({}),
         erase_transcripts: Callable[[Sequence[Note]], list[str]] = lambda notes: [],
+        write_days_again: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime],
     ) -> None:
         self._forgetting = forgetting
@@ -203,6 +205,7 @@ class NoteForgetting:
         self._forgot = after_forgetting
         self._erase = erase
         self._erase_transcripts = erase_transcripts
+        self._write_days_again = write_days_again
         self._clock = clock
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
@@ -256,6 +259,8 @@ class NoteForgetting:
             remarks += filter(None, [self._pages.remove_notes(chosen, wording=with_evidence)])
             if with_evidence:
                 remarks += self._erase(self._forgetting)
+            elif chosen or cited:
+                self._write_days_again()
         evidence = [ground_json(ground, blank=with_evidence) for ground in grounds]
         return {"notes": listed, "evidence": evidence, "session": session, "guessed": guessed, "problems": remarks}
 
@@ -293,6 +298,8 @@ class NoteForgetting:
             if of_session is not None and entry.path not in of_session:
                 continue
             found = self._vault.notes.read(entry.path)
+            if found is not None and is_day(found.id, found.path):
+                continue  # it only repeats others, and is written again without those that are forgotten
             if found is None or (start is not None and found.created < start):
                 continue
             if matching and matching.casefold() not in f"{found.title}\n{found.body}".casefold():

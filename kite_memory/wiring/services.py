@@ -430,6 +430,7 @@ def _operations(
         after_forgetting=store.forgot,
         erase=upkeep.erase,
         erase_transcripts=store.erase_transcripts,
+        write_days_again=upkeep.consolidating.write_days_again,
         clock=clock,
     )
     review = Review(
