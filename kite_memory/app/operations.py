@@ -6,6 +6,7 @@ process does the work.
 
 import inspect
 import logging
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -237,7 +238,8 @@ class NoteChanges:
 
         With ``seen``, only if the note is still of that `version`.
         """
-        words = redact(drop_private(body)).strip().replace("\r\n", "\n")
+        given = _without_blank_ends(body.replace("\r\n", "\n"))
+        words = _without_blank_ends(redact(drop_private(given)))
         if not words:
             raise UsageError("a note needs a text", hint="to remove it, forget it")
         with self._vault.lock:
@@ -252,7 +254,15 @@ class NoteChanges:
                 self._vault.edits.disown(found.id)
             self._indexer.refresh({found.path})
             edited = self._note_view.found(found.path)
-        return {**note_json(edited), "left_out": words != body.strip().replace("\r\n", "\n")}
+        return {**note_json(edited), "left_out": words != given}
+
+
+def _without_blank_ends(text: str) -> str:
+    """Return the text without blank lines at its beginning and end. The first line's indent stays: it may be code."""
+    return _BLANK_LINES.sub("", text).rstrip()
+
+
+_BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+")
 
 
 def _kind(text: str) -> NoteKind:

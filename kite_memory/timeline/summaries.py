@@ -366,6 +366,11 @@ class Sessions:
         )
         return [state_of(row).session for row in rows]
 
+    def latest_projects(self, limit: int) -> list[str]:
+        """Return the projects of the latest sessions of agents, newest first."""
+        query = "SELECT project FROM sessions WHERE provider != 'git' ORDER BY last_at DESC LIMIT ?"
+        return list(dict.fromkeys(project for (project,) in self._database.all(query, (limit,))))
+
     def named(self, prefix: str, limit: int = 10) -> list[Session]:
         """Return sessions whose id begins with ``prefix``: an exact match first, then the newest."""
         return [
