@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kite_memory.distill.prose import clean, one_line, sentences, stems
+from kite_memory.distill.prose import clean, one_line, sentences, stems, with_exceptions
 from kite_memory.text import lazy_regex
 
 
@@ -298,7 +298,7 @@ _UP_TO_IT = lazy_regex(
     r"(?:(?:please|also|and|but|so|ok|okay|oh|btw|by the way|hey|yes|yeah|no(?! (?:te )?olvides)|nope|right|great|thanks|thank you"
     r"|perfect"
     r"|good|well"
-    r"|actually|just|claude|codex|gemini|one more thing|note(?! to self)|important|fyi)\b[\s,.;:!—–-]*){1,5}(?=\S)",
+    r"|actually|just|claude|codex|gemini|one more thing|note(?! to self)|important|fyi)\b(?!-\w)[\s,.;:!—–-]*){1,5}(?=\S)",
     re.IGNORECASE,
 )
 _COURTESY = lazy_regex(
@@ -326,7 +326,7 @@ def _sentences_of(said: str) -> Iterator[_Sentence]:
                 blocks.append([])
         for block in (" ".join(rows) for rows in blocks if rows):
             quoted = 0
-            for sentence in sentences(block):
+            for sentence in with_exceptions(sentences(block)):
                 inside, quoted = quoted % 2 == 1, quoted + len(_QUOTE.findall(sentence))
                 text = said_here = one_line(sentence)
                 if (opening := _UP_TO_IT.match(text)) and any(map(str.isalnum, text[opening.end() :])):
@@ -339,15 +339,15 @@ def _sentences_of(said: str) -> Iterator[_Sentence]:
 
 _VERBS = """
 add address answer append apply archive ask assert assume avoid base be begin branch build bump call cast change check clean clear
-close comment commit compare compile confirm consider convert copy create cut default define delete deploy describe disable document
-drop edit emit enable end ensure escape explain export expose extract fetch flag follow force format gate generate give go group
-guard guess hand handle hard-code hardcode hide ignore import include indent init initialise initialize inline insert install invent
-keep label lead leave link lint list load lock log lower make mark match measure mention merge mock modify move name narrow nest
-omit open order overwrite paste pin place point post prefer prefix print propose publish pull push put query quote raise read rebase
-refer reference regenerate release remove rename render reply report request require reset respond restart restore resolve retry
-return reuse revert review rewrite run save say scope seed send separate set shorten show sign skip sort specify split squash stage
-start stick stop store strip submit subtract suffix suggest summarise summarize surface tag take tell test throw touch trim trust
-truncate try type update upgrade use validate verify wait wrap write
+close comment commit compare compile confirm consider convert copy create cut default define delete deploy describe disable
+document drop edit emit enable end ensure escape explain export expose extract fetch flag follow force format gate generate give go
+group guard guess hand handle hard-code hardcode hide ignore import include indent init initialise initialize inline insert install
+invent keep label lead leave link lint list load lock log lower make mark match measure mention merge mock modify move name narrow
+nest omit open order overwrite paste pin place point post prefer prefix print propose prune publish pull push put query quote raise
+read rebase refer reference regenerate release remove rename render reply report request require reset respond restart restore
+resolve retry return reuse revert review rewrite run save say scope seed send separate set ship shorten show sign skip sort specify
+split squash stage start stick stop store strip submit subtract suffix suggest summarise summarize surface tag take tell test throw
+touch trim trust truncate try type update upgrade use validate verify wait wrap write
 """
 VERB = rf"(?:{'|'.join(map(re.escape, _VERBS.split()))})\b(?!['’-])"
 _ADVERB = r"(?:(?:also|only|just|first|explicitly|manually|directly|simply|automatically|ever|again|blindly|silently)\s+)?"
@@ -355,7 +355,8 @@ _PASSING = lazy_regex(
     r"\b(?:today|tomorrow|tonight|yesterday|right now|for now|at the moment|for the moment|for the time being"
     r"|temporarily|meanwhile"
     r"|in the meantime|in the middle of"
-    r"|this time|(?:this|just) once|until|till|earlier|last (?:time|week|night)|ago|this (?:morning"
+    r"|this time|(?:this|just) once|(?:until|till)(?! (?:the )?(?:\d|(?:january|february|march|april|may|june|july|august"
+    r"|september|october|november|december)\b))|earlier|last (?:time|week|night)|ago|this (?:morning"
     r"|afternoon|evening|week)"
     r"|(?:in|for|on|during) (?:this|that|the current) (?:task|session|conversation|chat|pr|mr|branch|file|function"
     r"|method|class|commit"
@@ -407,7 +408,9 @@ _A_CLAUSE = (
     r"|owns?|reviews?|expires?|drops?|listens?|speaks?|talks?|starts?|ends?|costs?|handles?|holds?|contains?|returns?|sits?"
     r"|includes?|signs?|consumes?|ships?|depends?|supports?|accepts?|rejects?|allows?|triggers?|publish(?:es)?|rotates?|changes?"
     r"|renews?|refresh(?:es)?|closes?|opens?|lasts?|restarts?|syncs?|reads?|writes?|sends?|stores?|points?|serves?|connects?"
-    r"|\w{3,40}s (?:every|each|once|twice|daily|weekly|monthly|yearly|on the \d|on \w{3,6}days?|at \d))\b)"
+    r"|\w{3,40}s (?:every|each|once|twice|daily|weekly|monthly|yearly|on the \d|on \w{3,6}days?|at \d)"
+    r"|(?:the|our|my|every|all) (?:[\w-]+ ){1,3}\w{3,40}s (?:up |down |off |on )?(?:at (?:night|noon|the)|between|from|during|until"
+    r"|by|after|before|in the (?:night|morning|evening|afternoon)))\b)"
 )
 _MEMORY = r"(?:your |the |our |my |long[- ]term |project )*(?:memory|memories|vault)"
 _REMINDS = lazy_regex(
@@ -519,8 +522,20 @@ def _bare(sentence: _Sentence) -> KeepRequest | None:
     return _made(statement, None if minded else "preference") if len(stems(statement)) >= _FEWEST_STEMS else None
 
 
+def without_exception_of_today(rule: str) -> str:
+    """Return a rule without the remark that today is the exception to it: from tomorrow on, it holds."""
+    return _ONLY_TODAY.sub(lambda found: found["end"], rule)
+
+
+_ONLY_TODAY = lazy_regex(
+    r"\s*[,;:(—–-]+\s*(?:and |but |though |only |just )*(?:today|tonight|tomorrow|this (?:time|once|week|one|release)|now)\b"
+    r"[^,;.!?()]{0,24}\b(?:exceptions?|excepted|aside|different)\b[^,;.!?()]{0,24}\)?(?P<end>[.!]*)",
+    re.IGNORECASE,
+)
+
+
 def _made(statement: str, kind: Literal["preference", "fact"] | None) -> KeepRequest | None:
-    text = statement.strip(" ,;:—–-")
+    text = without_exception_of_today(statement).strip(" ,;:—–-")
     bare = _CODE.sub("code", text)
     if len(text) > _LONGEST or "?" in bare or _PASSING.search(bare) or _NOT_PROSE.search(bare) or _POINTS.fullmatch(text):
         return None

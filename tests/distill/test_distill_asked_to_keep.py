@@ -235,6 +235,42 @@ def test_what_addresses_the_memory_is_caught(prompt: str, kind: str, text: str) 
     assert may_ask(prompt)
 
 
+@pytest.mark.parametrize(
+    ("prompt", "kind", "text"),
+    [
+        ("remember that Ida is away from 3 may until 20 june", "fact", "Ida is away from 3 may until 20 june."),
+        ("Remember that the cold store is closed till March.", "fact", "The cold store is closed till March."),
+        ("Remember that the pump pauses between 2 and 4 at night", "fact", "The pump pauses between 2 and 4 at night."),
+        ("remember that our scale restarts during the night", "fact", "Our scale restarts during the night."),
+        ("good. and never ship on a sunday again, today is the exception", "preference", "Never ship on a sunday again."),
+        ("Never prune the pears in rain again (this week excepted).", "preference", "Never prune the pears in rain again."),
+        (
+            "Remember that the crates are washed with lye. Except for the wooden ones.",
+            "fact",
+            "The crates are washed with lye. Except for the wooden ones.",
+        ),
+        ("remember that no-spray rows are marked in rows.csv", "fact", "No-spray rows are marked in rows.csv."),
+    ],
+)
+def test_dates_exceptions_and_hyphens_do_not_hide_what_to_keep(prompt: str, kind: str, text: str) -> None:
+    (found,) = asked_to_keep(prompt)
+
+    assert (found.kind, found.text) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "remember that the press is off until Ben is back",
+        "remember that the cold store is closed until tomorrow",
+        "remember that the crate tests in yard",
+        "never ship today again",
+    ],
+)
+def test_what_holds_for_hours_is_still_left(prompt: str) -> None:
+    assert asked_to_keep(prompt) == ()
+
+
 @pytest.mark.parametrize("prompt", LEFT, ids=[prompt.strip()[:50] for prompt in LEFT])
 def test_what_only_looks_like_it_is_left(prompt: str) -> None:
     assert asked_to_keep(prompt) == ()

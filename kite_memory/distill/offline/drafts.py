@@ -120,12 +120,18 @@ def _questions(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
 
 
 def _of_thread(thread: RulingThread, fresh: Container[str]) -> Iterator[OfflineDraft]:
-    """Yield what a thread settles; if its beginning was used already, only what was added, under the same title."""
-    new = tuple(each for each in thread.answers if each.turn.asked is not None and each.turn.asked.id in fresh)
-    begun = thread.up_to_where_it_settles()
-    if not new or begun is None:
+    """Yield what a thread settles, a draft for each of its subjects."""
+    if (begun := thread.up_to_where_it_settles()) is None:
         return
-    if all(any(True for _ in _outright(each.turn)) for each in thread.answers if each.text):
+    for part in thread.parts():
+        title = RulingThread(answers=tuple(each for each in begun.answers if each in part.answers) or part.answers[:1])
+        yield from _of_part(part, title, fresh)
+
+
+def _of_part(thread: RulingThread, begun: RulingThread, fresh: Container[str]) -> Iterator[OfflineDraft]:
+    """Yield the draft of one subject; if its beginning was used already, only what was added, under the same title."""
+    new = tuple(each for each in thread.answers if each.turn.asked is not None and each.turn.asked.id in fresh)
+    if not new or all(any(True for _ in _outright(each.turn)) for each in thread.answers if each.text):
         return  # each is a note of its own
     noted_before = begun.answers[-1] not in new
     said = [each.text for each in (new if noted_before else thread.answers) if each.text]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from kite_memory.distill.asked_to_keep import own_part, taken_back
+from kite_memory.distill.asked_to_keep import own_part, taken_back, without_exception_of_today
 from kite_memory.distill.offline.wording import (
     ASKING,
     ASSENT,
@@ -54,7 +54,9 @@ _CONCEDES = lazy_regex(
     re.IGNORECASE,
 )
 
-_OBJECTS = lazy_regex(r"\W*(?:but|no|wait|isn'?t|aren'?t|shouldn'?t|doesn'?t|why (?:not|do(?:n'?t)? (?:we|you)))\b", re.IGNORECASE)
+_OBJECTS = lazy_regex(
+    r"\W*(?:but|no|wait|isn'?t|aren'?t|shouldn'?t|doesn'?t|why (?:not|do(?:n'?t)? (?:we|you)))\b(?!-\w)", re.IGNORECASE
+)
 _PLAIN_YES = lazy_regex(
     r"\W*(?:yes|right|agreed|sorry|makes sense|understood|got it)\b(?!.{0,12}you(?:'re| are) right)", re.IGNORECASE
 )
@@ -62,7 +64,8 @@ _PLAIN_YES = lazy_regex(
 _FIRM = lazy_regex(r"\b(?:always|never|ever|from now on|going forward|future|rule|directive|policy|convention)\b", re.IGNORECASE)
 FOR_NOW = lazy_regex(
     r"\b(?:yet|for now|right now|(?:for|at) the moment|for the time being|temporarily|in the meantime|this time|(?:this|just) once"
-    r"|today|tonight|tomorrow|until|in this (?:case|pr|branch|file|commit)|anything else|(?:that|this) one)\b",
+    r"|just kidding|joking|never ?mind|today|tonight|tomorrow|until|in this (?:case|pr|branch|file|commit)|anything else"
+    r"|(?:that|this) one)\b",
     re.IGNORECASE,
 )
 TYPED = 700
@@ -202,7 +205,7 @@ def wishes(event: Event) -> Iterator[Sentence]:
         text = sentence.text
         if text.endswith("?") or not 4 <= sentence.words <= 60 or MACHINE.search(text):
             continue
-        if not FOR_NOW.search(text) and _is_wish(unquoted(without_opening(text))):
+        if not FOR_NOW.search(without_exception_of_today(text)) and _is_wish(unquoted(without_opening(text))):
             yield sentence
 
 
@@ -423,7 +426,7 @@ def _is_lasting(statement: str) -> bool:
 
 _SAYS_NO = lazy_regex(
     r"\W*(?:no|nope|nah|wrong|stop|wait|that'?s (?:wrong|not (?:right|what (?:i|we) (?:wanted|meant|asked for))))"
-    r"(?:\s*[,.!;:—–-]+\s*|\s+(?=(?:don'?t|do not|use|not|never|please|it should|we should)\b))",
+    r"(?!-\w)(?:\s*[,.!;:—–-]+\s*|\s+(?=(?:don'?t|do not|use|not|never|please|it should|we should)\b))",
     re.IGNORECASE,
 )
 _ORDERS = lazy_regex(

@@ -92,6 +92,15 @@ class RulingThread:
                 return begun
         return None
 
+    def parts(self) -> list["RulingThread"]:
+        """Return the thread divided where an answer that nobody asked for begins another subject."""
+        found: list[list[PersonAnswer]] = [[]]
+        for answer in self.answers:
+            if found[-1] and _begins_another(answer, found[-1]):
+                found.append([])
+            found[-1].append(answer)
+        return [RulingThread(answers=tuple(each)) for each in found]
+
     def said(self) -> list[str]:
         """Return the answers in the person's words; a few words come after the question that they answer."""
         return [
@@ -115,6 +124,12 @@ class RulingThread:
             sentences.append(each)
             size += len(each.text) + 1
         return tuple(sentences)
+
+
+def _begins_another(answer: PersonAnswer, before: Sequence[PersonAnswer]) -> bool:
+    """Return whether an answer rules about something of its own, and is complete without those before it."""
+    shared = stems(answer.text) & stems(" ".join(each.text for each in before))
+    return not answer.asked_for and len(answer.text.split()) > _FEW_WORDS and answer.weight >= _BINDS and len(shared) <= 1
 
 
 def _question_of(answer: PersonAnswer) -> str:
@@ -277,7 +292,7 @@ def refutes(after: Turn | None, said: Sequence[Sentence]) -> bool:
 _NO = lazy_regex(
     r"\W*(?:(?:please|ok(?:ay)?|hm+|sorry|wait|actually|well)\W+)*(?:no|nope|nah|wrong|don'?t|do not|instead|rather"
     r"|that'?s (?:not|wrong)"
-    r"|undo|revert|roll (?:\w+ )?back|take (?:it|that|this) (?:back|out)|back (?:it|that|this) out)\b(?! (?:problem|worries))",
+    r"|undo|revert|roll (?:\w+ )?back|take (?:it|that|this) (?:back|out)|back (?:it|that|this) out)\b(?!-\w| (?:problem|worries))",
     re.IGNORECASE,
 )
 _STILL = (
@@ -313,7 +328,7 @@ def clauses(text: str) -> list[str]:
 
 _LEADS_IN = lazy_regex(
     r"^(?:(?:and|but|also|so|then|ok(?:ay)?|yes|ye[ap]h?|yep|no(?=\s*[,.:;-])|nope|good|exactly|right|fine|same"
-    r"|well)\b[\s,.:;-]*)+",
+    r"|well)\b(?!-\w)[\s,.:;-]*)+",
     re.IGNORECASE,
 )
 
