@@ -460,7 +460,8 @@ def blame(
         times = f" {each['times']} times" if each["times"] > 1 else ""
         commit = f"; committed {each['commit']['hash'][:8]} {each['commit']['subject']}" if each["commit"] else ""
         print_data(f"{each['last'][:10]}  {each['session']['provider']}  {each['action']}{times} {_path_in(each)}{commit}")
-        asked = f'"{each["prompt"]}"' if each["prompt"] else "(before any prompt that is known)"
+        unknown = "(by no session that is known)" if each["session"]["provider"] == "git" else "(before any prompt that is known)"
+        asked = f'"{each["prompt"]}"' if each["prompt"] else unknown
         print_data(f"    {asked}  [{_short(each['evidence'])}]")
     if not answer["changes"]:
         print_message(f"no change of {path} is known; `kmem search file:{path}` looks for mentions of it")

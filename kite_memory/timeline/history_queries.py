@@ -1,15 +1,16 @@
 """Lookups by name of a command, a failure or a file in the timeline, each with what came of it."""
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kite_memory.model.event import Event, EventType, Session, opens_turn
 from kite_memory.model.hit import Fix
 from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import normal, signatures
-from kite_memory.text.shell import invocations
+from kite_memory.text.shell import invocations, writes
 from kite_memory.timeline.progress import is_change
 from kite_memory.timeline.runs import Commit, Outcome, bare, commits, runs
 from kite_memory.timeline.search import EventQuery
@@ -22,6 +23,7 @@ _EVENTS_OF_CALL = 6
 _BEFORE, _AFTER = 400, 400
 """Events around a change: before it the prompt that led to it, after it the commit that includes it."""
 _SAID = 160
+_GIT, _SHORT_HASH = "git", 7
 _READ = 20_000
 _WORD = re.compile(r"\w+")
 _COMMON_WORDS = "a an and are at be by for from has in is it no not of on or the this to was were with"
@@ -57,7 +59,9 @@ class FailureMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """What one prompt led to in a file. ``commit`` is the first commit after the last of these changes."""
+    """What one prompt led to in a file, or a commit of which no session is known. ``commit`` is the first commit after the last of
+    these changes; none if they were taken back before it.
+    """
 
     session: Session
     path: str
@@ -74,8 +78,9 @@ def search_uses(timeline: Timeline, tool: str, *, project: str = "", limit: int 
     words = tool.split()
     if not words:
         return []
+    words[0] = posixpath.basename(words[0]) or words[0]
     hits = timeline.search.find(
-        EventQuery(text=tool, types=frozenset({EventType.COMMAND}), project=project, limit=_LOOKED_AT, by_words=True)
+        EventQuery(text=" ".join(words), types=frozenset({EventType.COMMAND}), project=project, limit=_LOOKED_AT, by_words=True)
     )
     by_command: dict[str, list[Event]] = {}
     for hit in hits:
@@ -171,26 +176,59 @@ def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12
         if not is_change(event):
             continue
         prompt = _prompt_before(timeline, event)
-        key = (event.session, event.path, prompt.id if prompt is not None else "")
+        cause = prompt.id if prompt is not None else event.parent if event.provider == _GIT else ""
+        key = (event.session, event.path, cause)
         by_change.setdefault(key, []).append(event)
         sessions[event.session], prompts[key] = hit.session, prompt
     newest = sorted(by_change.items(), key=lambda pair: max(event.at for event in pair[1]), reverse=True)
-    return [_change(timeline, sessions[key[0]], prompts[key], events) for key, events in newest[:limit]]
+    of_git = {key: _commit_of(timeline, events[0]) for key, events in newest if events[0].provider == _GIT}
+    by_git = tuple(filter(None, of_git.values()))
+    found = {key: _change(timeline, sessions[key[0]], prompts[key], events, by_git) for key, events in newest if key not in of_git}
+    joined = {each.commit.hash[:_SHORT_HASH] for each in found.values() if each.commit is not None}
+    for key, events in newest:
+        made = of_git.get(key)
+        if key in of_git and (made is None or made.hash[:_SHORT_HASH] not in joined):
+            found[key] = replace(_change(timeline, sessions[key[0]], None, events, ()), commit=made)
+    return [found[key] for key, _ in newest if key in found][:limit]
 
 
-def _change(timeline: Timeline, session: Session, prompt: Event | None, events: Sequence[Event]) -> FileChange:
+def _commit_of(timeline: Timeline, change: Event) -> Commit | None:
+    """Return the commit of which a change read from Git is a part."""
+    before = timeline.events.last(change.provider, change.session, _BEFORE, before=change.ordinal)
+    made = next((event for event in reversed(before) if event.id == change.parent), None)
+    return None if made is None else Commit(event=made, place=0, hash=made.id, subject=made.text.partition("\n")[0].strip())
+
+
+def _change(
+    timeline: Timeline, session: Session, prompt: Event | None, events: Sequence[Event], of_git: Sequence[Commit]
+) -> FileChange:
+    """Return a change with its commit. Git's own record, ``of_git``, is used where the output does not name the commit."""
     last = max(events, key=lambda event: event.ordinal)
     after = timeline.events.of_session(last.provider, last.session, after=last.ordinal, limit=_AFTER)
+    taken_back = next((event for event in after if _takes_back(event, last.path)), None)
+    until = after[: after.index(taken_back)] if taken_back is not None else after
+    committed = [event.command for event in until if event.type is EventType.COMMAND and "git commit" in event.command]
+    named = (each for each in of_git if each.subject and any(each.subject in command for command in committed))
+    commit = next(iter(commits(until)), None) or next(named, None)
+    action = last.text.partition(",")[0].strip()[:20] or "changed"
     return FileChange(
         session=session,
         path=last.path,
-        action=last.text.partition(",")[0].strip()[:20] or "changed",
+        action=f"{action} and taken back" if taken_back is not None and commit is None else action,
         times=len(events),
         at=last.at,
         prompt=clip_line(prompt.text, _SAID) if prompt is not None else "",
         evidence=(prompt or last).reference,
-        commit=next(iter(commits(after)), None),
+        commit=commit,
     )
+
+
+def _takes_back(event: Event, path: str) -> bool:
+    """Return whether a command restores the file as Git has it."""
+    if event.type is not EventType.COMMAND or "git" not in event.command:
+        return False
+    restored = (posixpath.normpath(each.path) for each in writes(event.command) if each.how == "restored")
+    return any(f"/{path}".endswith(f"/{each}") for each in restored)
 
 
 def _prompt_before(timeline: Timeline, event: Event) -> Event | None:
