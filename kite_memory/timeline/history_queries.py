@@ -8,6 +8,7 @@ from datetime import datetime
 
 from kite_memory.model.event import Event, EventType, Session, opens_turn
 from kite_memory.model.hit import Fix
+from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import normal, signatures
 from kite_memory.text.shell import invocations, writes
@@ -23,7 +24,8 @@ _EVENTS_OF_CALL = 6
 _BEFORE, _AFTER = 400, 400
 """Events around a change: before it the prompt that led to it, after it the commit that includes it."""
 _SAID = 160
-_GIT, _SHORT_HASH = "git", 7
+_GIT, _COMMITS_ALIKE = "git", 5
+_COMMITS = lazy_regex(r"\bgit commit\b[^\n\"']{0,80}-\w{0,4}m\s{0,4}([\"'])([^\"'\n]{1,400})\1")
 _READ = 20_000
 _WORD = re.compile(r"\w+")
 _COMMON_WORDS = "a an and are at be by for from has in is it no not of on or the this to was were with"
@@ -181,35 +183,32 @@ def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12
         by_change.setdefault(key, []).append(event)
         sessions[event.session], prompts[key] = hit.session, prompt
     newest = sorted(by_change.items(), key=lambda pair: max(event.at for event in pair[1]), reverse=True)
-    of_git = {key: _commit_of(timeline, events[0]) for key, events in newest if events[0].provider == _GIT}
-    by_git = tuple(filter(None, of_git.values()))
-    found = {key: _change(timeline, sessions[key[0]], prompts[key], events, by_git) for key, events in newest if key not in of_git}
-    joined = {each.commit.hash[:_SHORT_HASH] for each in found.values() if each.commit is not None}
+    by_git = {key: _commit_of(timeline, events[0]) for key, events in newest if events[0].provider == _GIT}
+    found = {key: _change(timeline, sessions[key[0]], prompts[key], events) for key, events in newest if key not in by_git}
+    joined = tuple({each.commit.hash for each in found.values() if each.commit is not None})
     for key, events in newest:
-        made = of_git.get(key)
-        if key in of_git and (made is None or made.hash[:_SHORT_HASH] not in joined):
-            found[key] = replace(_change(timeline, sessions[key[0]], None, events, ()), commit=made)
+        made = by_git.get(key)
+        if key in by_git and (made is None or not made.hash.startswith(joined)):
+            found[key] = replace(_change(timeline, sessions[key[0]], None, events), commit=made)
     return [found[key] for key, _ in newest if key in found][:limit]
 
 
 def _commit_of(timeline: Timeline, change: Event) -> Commit | None:
     """Return the commit of which a change read from Git is a part."""
     before = timeline.events.last(change.provider, change.session, _BEFORE, before=change.ordinal)
-    made = next((event for event in reversed(before) if event.id == change.parent), None)
-    return None if made is None else Commit(event=made, place=0, hash=made.id, subject=made.text.partition("\n")[0].strip())
+    return next((_recorded(event) for event in reversed(before) if event.id == change.parent), None)
 
 
-def _change(
-    timeline: Timeline, session: Session, prompt: Event | None, events: Sequence[Event], of_git: Sequence[Commit]
-) -> FileChange:
-    """Return a change with its commit. Git's own record, ``of_git``, is used where the output does not name the commit."""
+def _recorded(event: Event) -> Commit:
+    return Commit(event=event, place=0, hash=event.id, subject=event.text.partition("\n")[0].strip())
+
+
+def _change(timeline: Timeline, session: Session, prompt: Event | None, events: Sequence[Event]) -> FileChange:
     last = max(events, key=lambda event: event.ordinal)
     after = timeline.events.of_session(last.provider, last.session, after=last.ordinal, limit=_AFTER)
     taken_back = next((event for event in after if _takes_back(event, last.path)), None)
     until = after[: after.index(taken_back)] if taken_back is not None else after
-    committed = [event.command for event in until if event.type is EventType.COMMAND and "git commit" in event.command]
-    named = (each for each in of_git if each.subject and any(each.subject in command for command in committed))
-    commit = next(iter(commits(until)), None) or next(named, None)
+    commit = next(iter(commits(until)), None) or _found_commit(timeline, session, until)
     action = last.text.partition(",")[0].strip()[:20] or "changed"
     return FileChange(
         session=session,
@@ -221,6 +220,15 @@ def _change(
         evidence=(prompt or last).reference,
         commit=commit,
     )
+
+
+def _found_commit(timeline: Timeline, session: Session, events: Sequence[Event]) -> Commit | None:
+    """Return the first commit that a quiet `git commit` of these events made, as Git recorded it."""
+    commands = (event.command for event in events if event.type is EventType.COMMAND)
+    subject = next((found[2].strip() for command in commands if (found := _COMMITS.search(command))), "")
+    query = EventQuery(text=subject, types=frozenset({EventType.FILE_ACTION}), project=session.project, limit=_COMMITS_ALIKE)
+    made = [hit.event for hit in timeline.search.find(query) if hit.event.provider == _GIT] if subject else []
+    return next((_recorded(event) for event in made if not event.path and event.text.partition("\n")[0].strip() == subject), None)
 
 
 def _takes_back(event: Event, path: str) -> bool:

@@ -369,7 +369,7 @@ def test_a_session_in_a_wrong_window_does_not_hide_the_last_work(timeline: Timel
         (("work", "Plan the new orchard, with pears on the north side of it"), ("wrong", "oh, sorry"))
     ):
         session = replace(SESSION, id=id)
-        said = replace(event(number, text=text), id=f"{id}-1", session=id, at=START + timedelta(hours=number))
+        said = replace(event(number), text=text, id=f"{id}-1", session=id, at=START + timedelta(hours=number))
         timeline.commit([replace(look(said, session=session), path=f"/t/{id}.jsonl")], "claude-code")
 
     found, other = timeline.sessions.last("orchard"), timeline.sessions.last("orchard", besides="work")
