@@ -241,9 +241,11 @@ def sentences_of_evidence(conversations: Sequence[Settled], evidence: Sequence[E
     quotes: list[CitedSentence] = []
     for each in conversations:
         said = evidence[each.said]
-        marked = f" (it came up again on {each.later:%Y-%m-%d})" if each.later else ""
+        marked = f" (it came up again on {each.later.astimezone():%Y-%m-%d})" if each.later else ""
         quotes.append(
-            CitedSentence(text=f"On {said.at:%Y-%m-%d}{marked}: “{clip(one_line(said.text), _QUOTED)}”", rests_on=(each.said,))
+            CitedSentence(
+                text=f"On {said.at.astimezone():%Y-%m-%d}{marked}: “{clip(one_line(said.text), _QUOTED)}”", rests_on=(each.said,)
+            )
         )
         if each.recap is not None:
             recap = [
@@ -320,7 +322,8 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[CitedSentence,
                 other.dated = True
     return tuple(
         CitedSentence(
-            text=(f"{evidence[next(iter(each.places))].at:%Y-%m-%d}: " if each.dated else "") + clip(each.text, _SENTENCE),
+            text=(f"{evidence[next(iter(each.places))].at.astimezone():%Y-%m-%d}: " if each.dated else "")
+            + clip(each.text, _SENTENCE),
             rests_on=tuple(each.places),
         )
         for each in chosen
