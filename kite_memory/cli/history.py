@@ -13,7 +13,7 @@ import typer
 from kite_memory.cli.backend import daemon_runs, perform, services
 from kite_memory.cli.console import is_interactive, named_folder, print_data, print_found_json, print_json, print_message, width
 from kite_memory.cli.main import add
-from kite_memory.cli.results import print_nothing_read, with_short_home
+from kite_memory.cli.results import print_notes_that_name, print_nothing_read, with_short_home
 from kite_memory.text.display import clip, counted, local_day, local_time
 
 if TYPE_CHECKING:
@@ -59,8 +59,11 @@ def timeline(
         for each in answer["sessions"]:
             print_data(_session_line(each))
         if not answer["sessions"]:
-            print_message("no session is known yet")
-            print_nothing_read()
+            if project and perform("timeline", limit=1)["sessions"]:
+                print_message(f"no session of {project} is known; `kmem timeline` lists all")
+            else:
+                print_message("no session is known yet")
+                print_nothing_read()
         return
     whole = _whole(session, edges=as_json)
     if as_json:
@@ -438,7 +441,9 @@ def fix(
         if each["fix"] is None:
             print_data("    no fix is known")
         _print_fix(each["fix"])
-    if not answer["failures"]:
+    if not answer["failures"] and not print_notes_that_name(
+        " ".join(error), perform("search", query=" ".join(error), project=project, limit=3)["hits"]
+    ):
         print_message("no such failure is known; try fewer words")
         raise typer.Exit(1)
 

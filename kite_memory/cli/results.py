@@ -158,6 +158,20 @@ def print_nothing_read() -> None:
     print_message("hint: no transcript has been read yet: `kmem up` reads and watches them; `kmem demo` shows what comes of it")
 
 
+_NAMES_IT = 0.8
+
+
+def print_notes_that_name(error: str, hits: Sequence[dict[str, Any]]) -> bool:
+    """Print those of the notes found that hold nearly all words of an error; return whether there are any."""
+    wanted = set(re.findall(r"\w+", error.casefold()))
+    said = ((each, set(re.findall(r"\w+", f"{each['title']} {each['snippet']}".casefold()))) for each in hits)
+    notes = [each for each, words in said if len(wanted & words) >= max(1, _NAMES_IT * len(wanted))]
+    for note in notes:
+        print_data(note["title"])
+        print_data(f"    noted {local_day(note['created'])}  [{note['path']}]")
+    return bool(notes)
+
+
 def print_search_hint(found: dict[str, Any], *, project: str, since: str) -> None:
     print_message("nothing found")
     narrowed = [f"without {option}" for option, given in (("--project", project), ("--since", since)) if given]
