@@ -251,7 +251,7 @@ def sentences_of_evidence(conversations: Sequence[Settled], evidence: Sequence[E
             recap = [
                 each for each in _sentences_of(evidence[each.recap]) if not _OFFER.match(each[0]) and not each[0].endswith("?")
             ]
-            first = max(range(len(recap)), key=lambda at: len(recap[at][1] & wanted), default=0)
+            first = max(range(len(recap) - 2), key=lambda at: len(recap[at][1] & wanted), default=0)
             text = " ".join(text for text, _ in recap[first : first + 3])
             if len(text.split()) >= _SAYING_WORDS:
                 quotes.append(CitedSentence(text=clip(text, _QUOTED), rests_on=(each.recap,)))
