@@ -12,7 +12,7 @@ from typing import Any, Literal, assert_never
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
 from kite_memory.model.event import EventType, EvidenceReference
-from kite_memory.model.note import REVIEW_SPLIT, Create, Note
+from kite_memory.model.note import REVIEW_SPLIT, Create, Note, NoteKind
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system.git import Git, GitFailed
 from kite_memory.system.private_files import make_private_folder, replace_file, sync_file
@@ -22,7 +22,7 @@ from kite_memory.vault import Vault, consolidation
 from kite_memory.vault.consolidation import Archive, Day, EntityLinks, FileRewrite, Fold, Lapse, Merge, Split, Step, Worked
 from kite_memory.vault.drafting import division, part_notes, remainder
 from kite_memory.vault.memory_page import PAGE
-from kite_memory.vault.notefile import REVIEW
+from kite_memory.vault.notefile import FOLDERS, REVIEW
 from kite_memory.vault.usefulness import NoteUse, is_junk
 from kite_memory.vault.wording import digest
 from kite_memory.vault.writing import AlreadyWritten, Written
@@ -222,6 +222,13 @@ class Consolidation:
         """Delete what repeats forgotten text: the undo record, with the earlier text of notes, and openings in the journal."""
         with self._lock:
             self._file.unlink(missing_ok=True)
+            self.write_days_again()
+
+    def write_days_again(self) -> None:
+        """Write the journal's pages that are there as they should be now, without what has been forgotten."""
+        if not any(entry.path.startswith(f"{FOLDERS[NoteKind.JOURNAL]}/") for entry in self._vault.notes.entries()):
+            return
+        with self._lock:
             notes = self._read_all()
             pages = [note for note in notes if consolidation.DAY_TAG in note.tags]
             if not pages:

@@ -18,6 +18,7 @@ from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.writing import ForgottenLine
 from kite_memory.vault import Vault
+from kite_memory.vault.consolidation import is_day
 from kite_memory.vault.vault import Forgotten
 
 Json = dict[str, Any]
@@ -188,6 +189,7 @@ class NoteForgetting:
         pages: VaultPages,
         after_forgetting: Callable[[Sequence[Note]], None],
         erase: Callable[[Forgetting], list[str]] = lambda erasing: erasing.purge_files({}),
+        write_days_again: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime],
     ) -> None:
         self._forgetting = forgetting
@@ -197,6 +199,7 @@ class NoteForgetting:
         self._pages = pages
         self._forgot = after_forgetting
         self._erase = erase
+        self._write_days_again = write_days_again
         self._clock = clock
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
@@ -249,6 +252,8 @@ class NoteForgetting:
             remarks += filter(None, [self._pages.remove_notes(chosen, wording=with_evidence)])
             if with_evidence:
                 remarks += self._erase(self._forgetting)
+            elif chosen or cited:
+                self._write_days_again()
         evidence = [ground_json(ground, blank=with_evidence) for ground in grounds]
         return {"notes": listed, "evidence": evidence, "session": session, "guessed": guessed, "problems": remarks}
 
@@ -286,6 +291,8 @@ class NoteForgetting:
             if of_session is not None and entry.path not in of_session:
                 continue
             found = self._vault.notes.read(entry.path)
+            if found is not None and is_day(found.id, found.path):
+                continue  # it only repeats others, and is written again without those that are forgotten
             if found is None or (start is not None and found.created < start):
                 continue
             if matching and matching.casefold() not in f"{found.title}\n{found.body}".casefold():

@@ -187,7 +187,7 @@ class NoteChanges:
         """Store a note. It is on disk and can be found when this returns."""
         public = drop_private(text)
         words = redact(public).strip()
-        redacted = {"redacted": words != public.strip()}
+        redacted = {"redacted": words.count("[redacted:") > public.count("[redacted:")}
         if not words:
             raise UsageError(
                 "there is nothing to remember", hint="give the text as an argument, or - to read it from standard input"

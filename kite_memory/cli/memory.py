@@ -483,6 +483,8 @@ def _print_what_is_left(evidence: list[dict[str, Any]]) -> None:
         print_message(f"{words}; copies remain for you to delete: a note in the trash, and")
         for file in dict.fromkeys(line["where"].rpartition(":")[0] for line in erased):
             print_message(f"  {file}")
+        for other in dict.fromkeys(other for line in erased for other in line["others"]):
+            print_message(f"  {other}, a note that rests on it too: `kmem forget {other}`")
         for kept in sorted(configuration.load().state.glob("timeline.*.sqlite")):
             print_message(f"  {kept}, put aside by `kmem rebuild`, if it is older")
 

@@ -428,6 +428,7 @@ def _operations(
         pages=upkeep.pages,
         after_forgetting=store.forgot,
         erase=upkeep.erase,
+        write_days_again=upkeep.consolidating.write_days_again,
         clock=clock,
     )
     review = Review(

@@ -172,6 +172,34 @@ class TestForgetting:
         assert answer["notes"] == []
         assert found(services, "pump oil") == []
 
+    def test_the_journal_keeps_the_rest_of_a_day_on_which_a_note_is_forgotten(self, tmp_path: Path) -> None:
+        with open_services(replace(config_in(tmp_path), vault_journal=True)) as services:
+            services.init_vault()
+            write(services, "facts", "gate", GATE)
+            write(services, "facts", "quinces", SHARED)
+            services.pipeline.compare_vault()
+            perform(services, "consolidate")
+            before = services.vault.notes.find("journals/2026-03-01.md").body
+
+            answer = perform(services, "forget", matching="the gate")
+            day = services.vault.notes.find("journals/2026-03-01.md").body
+
+        assert "gate" in before and "quinces" in before
+        assert [each["path"] for each in answer["notes"]] == ["projects/gate.md"]
+        assert "gate" not in day and "quinces" in day
+
+    def test_a_journal_page_is_forgotten_by_its_own_name(self, tmp_path: Path) -> None:
+        with open_services(replace(config_in(tmp_path), vault_journal=True)) as services:
+            services.init_vault()
+            write(services, "facts", "gate", GATE)
+            services.pipeline.compare_vault()
+            perform(services, "consolidate")
+
+            answer = perform(services, "forget", note="journals/2026-03-01.md")
+
+            assert [each["path"] for each in answer["notes"]] == ["journals/2026-03-01.md"]
+            assert perform(services, "consolidate")["done"] == 0
+
     def test_no_note_is_made_of_it_later(self, services: Services) -> None:
         perform(services, "forget", note="gate")
 

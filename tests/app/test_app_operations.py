@@ -653,6 +653,17 @@ class TestRemember:
         assert TOKEN.encode() not in written + everything_kept(services)
         assert b"[redacted:" in written
 
+    @pytest.mark.parametrize(
+        ("text", "redacted"),
+        [
+            ("The pear\x01 press stands in the yard", False),
+            ("The mark [redacted:password] was in the mail", False),
+            ("The press uses password=pq7Rk29vLm4T here", True),
+        ],
+    )
+    def test_only_a_secret_counts_as_left_out(self, services: Services, text: str, redacted: bool) -> None:
+        assert services.operations.perform("remember", {"text": text})["redacted"] is redacted
+
     def test_a_password_in_a_sentence_is_not_written(self, services: Services) -> None:
         services.operations.perform("remember", {"text": "password hunter2Xy!99z on host db1"})
 
