@@ -241,15 +241,17 @@ def sentences_of_evidence(conversations: Sequence[Settled], evidence: Sequence[E
     quotes: list[CitedSentence] = []
     for each in conversations:
         said = evidence[each.said]
-        marked = f" (it came up again on {each.later:%Y-%m-%d})" if each.later else ""
+        marked = f" (it came up again on {each.later.astimezone():%Y-%m-%d})" if each.later else ""
         quotes.append(
-            CitedSentence(text=f"On {said.at:%Y-%m-%d}{marked}: “{clip(ungreeted(said.text), _QUOTED)}”", rests_on=(each.said,))
+            CitedSentence(
+                text=f"On {said.at.astimezone():%Y-%m-%d}{marked}: “{clip(ungreeted(said.text), _QUOTED)}”", rests_on=(each.said,)
+            )
         )
         if each.recap is not None:
             recap = [
                 each for each in _sentences_of(evidence[each.recap]) if not _OFFER.match(each[0]) and not each[0].endswith("?")
             ]
-            first = max(range(len(recap)), key=lambda at: len(recap[at][1] & wanted), default=0)
+            first = max(range(len(recap) - 2), key=lambda at: len(recap[at][1] & wanted), default=0)
             text = " ".join(text for text, _ in recap[first : first + 3])
             if len(text.split()) >= _SAYING_WORDS:
                 quotes.append(CitedSentence(text=clip(text, _QUOTED), rests_on=(each.recap,)))
@@ -320,7 +322,8 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[CitedSentence,
                 other.dated = True
     return tuple(
         CitedSentence(
-            text=(f"{evidence[next(iter(each.places))].at:%Y-%m-%d}: " if each.dated else "") + clip(each.text, _SENTENCE),
+            text=(f"{evidence[next(iter(each.places))].at.astimezone():%Y-%m-%d}: " if each.dated else "")
+            + clip(each.text, _SENTENCE),
             rests_on=tuple(each.places),
         )
         for each in chosen

@@ -30,7 +30,7 @@ from kite_memory.cli.main import add
 from kite_memory.cli.results import print_evidence, print_prompts
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
-from kite_memory.text.display import clip_line, counted, duration
+from kite_memory.text.display import clip_line, counted, duration, local_time
 
 if TYPE_CHECKING:
     from kite_memory.team.search import Team
@@ -500,7 +500,7 @@ def _question(notes: int, lines: int) -> str:
 
 def _print_ground(line: dict[str, Any]) -> None:
     what = "erased" if line["blank"] else "no longer offered" if line["lets_go"] else "left as it is"
-    print_message(f"  {line['at'][:16].replace('T', ' ')}  {line['type'].replace('_', ' ')}, {what}: {line['text']}")
+    print_message(f"  {local_time(line['at'])}  {line['type'].replace('_', ' ')}, {what}: {line['text']}")
     for other in line["others"]:
         print_message(f"      {other} rests on it too")
 

@@ -82,16 +82,30 @@ def duration(text: str) -> timedelta:
 
 
 def age(text: str, now: datetime) -> datetime | None:
-    """Return the moment that long before ``now``, or the given date, in UTC; ``None`` for an empty text. Raises `UsageError`."""
+    """Return the moment that long before ``now``, or at which the given date begins here; ``None`` for an empty text.
+
+    Raises `UsageError`.
+    """
     if not text.strip():
         return None
     if _AGE.fullmatch(text.strip()):
         return now - duration(text)
     try:
-        at = datetime.fromisoformat(text.strip())
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError):  # the latter if the conversion to UTC leaves the range of dates
+        return datetime.fromisoformat(text.strip()).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):  # the latter if the conversion to UTC leaves the range of dates
         raise UsageError(f"{text!r} is neither an age nor a date", hint="write 12h, 30d, 8w or 2026-03-01") from None
+
+
+def local_time(moment: str) -> str:
+    """Return a moment, given in ISO format, as date and time of day where this machine is."""
+    try:
+        return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return moment[:16].replace("T", " ")
+
+
+def local_day(moment: str) -> str:
+    return local_time(moment)[:10]
 
 
 _READ = 12_000

@@ -130,6 +130,8 @@ def _field(text: str, name: str) -> str:
     return next((str(said) for field, said in _FIELD.findall(text) if field == name), "")
 
 
+_LAST, _HARDLY_ASKED, _HARDLY_ANSWERED = 12, 32, 120
+"""Last sessions among which the last one with any work is looked for; characters of each prompt and each answer in one without."""
 _ITEM, _ITEMS, _ALL_ITEMS, _STEP = 110, 3, 8, 60
 
 
@@ -329,17 +331,23 @@ class Sessions:
     def last(self, project: str | None, *, besides: str = "", among: Collection[str] | None = None) -> Session | None:
         """Return the most recently active session with a user message that was not forgotten, or ``None``.
 
+        One in which nothing was done and hardly a word was said, as in a wrong window, is only returned if there is no other.
+
         Without ``project``, sessions of any project count, or of those in ``among``. ``besides`` is the id of a session to leave
         out.
         """
         of_one = "project = ?" if project is not None else "? IS NULL"
         allowed = None if among is None else json.dumps(sorted(among))
         row = self._database.one(
-            f"SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions AS s WHERE {of_one} AND id != ?"  # noqa: S608 - ours
+            "SELECT provider, id, project, cwd, branch, started, parent, title FROM ("  # noqa: S608 - ours
+            f" SELECT * FROM sessions AS s WHERE {of_one} AND id != ?"
             " AND (? IS NULL OR project IN (SELECT value FROM json_each(?)))"
             " AND EXISTS (SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message'"
-            " AND e.id NOT IN (SELECT event FROM let_go)) ORDER BY last_at DESC LIMIT 1",
-            (project, besides, allowed, allowed),
+            " AND e.id NOT IN (SELECT event FROM let_go)) ORDER BY last_at DESC LIMIT ?) AS s"
+            " ORDER BY EXISTS (SELECT 1 FROM events AS e WHERE e.session = s.key AND"
+            " (e.type IN ('command', 'file_action', 'tool_call') OR e.type = 'assistant_message' AND length(e.text) > ?"
+            " OR e.type = 'user_message' AND length(e.text) > ?)) DESC, last_at DESC LIMIT 1",
+            (project, besides, allowed, allowed, _LAST, _HARDLY_ANSWERED, _HARDLY_ASKED),
         )
         return None if row is None else session_of(row)
 
