@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import Any
 
 import orjson
@@ -334,7 +334,7 @@ def _open_failure(session: Session, events: Sequence[Event]) -> str:
 
 
 _SESSIONS = 12
-_LENGTH = 1_500
+_LENGTH, _FOLLOWED = 1_500, 240
 _UNREADABLE = (sqlite3.Error, UnicodeError)
 """Errors of names that are no valid text, as YAML or a shell can produce. They are treated as unknown."""
 _EVENTS = 200
@@ -352,7 +352,7 @@ def commands_run(timeline: Timeline, project: str) -> tuple[tuple[str, ...], ...
 
 
 def conversation(timeline: Timeline, called: str) -> str:
-    """Return the prompt and the end of a conversation, which is named by a citation or its `recall.rendering.handle`.
+    """Return a turn of a conversation, named by a citation of its prompt or its `recall.rendering.handle`, and what followed.
 
     Empty if the timeline does not hold it, if its events were forgotten, or if the name is that of several or of something else.
     """
@@ -366,12 +366,18 @@ def conversation(timeline: Timeline, called: str) -> str:
         later = timeline.events.offered(
             timeline.events.of_session(asked.provider, asked.session, after=asked.ordinal, limit=_EVENTS)
         )
+        talk = [event for event in timeline.events.offered(timeline.cards.conversation(asked.id)) if event.ordinal > asked.ordinal]
     except _UNREADABLE:
         return ""
     turn = list(takewhile(lambda event: not opens_turn(event), later))
     said = [event.text for event in turn if event.type is EventType.ASSISTANT_MESSAGE and event.text]
-    closing = f"\nIt ended: {said[-1][:_LENGTH]}" if said else ""
-    return f"{asked.at:%Y-%m-%d}, {asked.role}: {asked.text[:_LENGTH]}{closing}"
+    followed = list(dropwhile(lambda event: event.role != "user", talk))
+    lines = [f"{asked.at:%Y-%m-%d}, {asked.role}: {asked.text[:_LENGTH]}"]
+    lines += [f"{'agent' if followed else 'It ended'}: {said[-1][: _LENGTH // 2 if followed else _LENGTH]}"] if said else []
+    for event in followed:
+        who = "user" if event.role == "user" else "It ended" if event is followed[-1] else "agent"
+        lines.append(f"{who}: {clip_line(event.text, _FOLLOWED)}")
+    return "\n".join(lines)
 
 
 def before(timeline: Timeline, provider: str, session: str, prompt: str) -> Situation:

@@ -481,6 +481,7 @@ def _fix(fix: Fix | None) -> Json | None:
         "command": plain_line(fix.worked, 1_000),
         "steps": [plain_line(step, 1_000) for step in fix.steps],
         "files": [plain_line(file, 1_000) for file in fix.files],
+        "said": plain_line(fix.said, 300),
         "evidence": fix.evidence,
     }
 

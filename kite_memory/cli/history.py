@@ -482,7 +482,8 @@ def _print_fix(fix: dict[str, Any] | None) -> None:
     if fix is None:
         return
     files = f" after changes to {', '.join(file.rpartition('/')[2] for file in fix['files'][:3])}" if fix["files"] else ""
-    print_data(f"    fixed {fix['at'][:10]}: `{fix['command'][:120]}` succeeded{files}  [{_short(fix['evidence'])}]")
+    said = f" after you wrote “{clip(fix['said'], 120)}”" if fix.get("said") else ""
+    print_data(f"    fixed {fix['at'][:10]}: `{fix['command'][:120]}` succeeded{files}{said}  [{_short(fix['evidence'])}]")
 
 
 def _short(citation: str) -> str:

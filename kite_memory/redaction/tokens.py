@@ -243,7 +243,7 @@ def _token(raw: bytes, at: int, suspects: tuple[Suspect, ...], done: int) -> Spa
         if raw[end - 1] in _IN_RUNS:  # longer than the known form: leave no tail
             end += _gap(raw[end : end + _AFTER].translate(_RUNS))
         chance = raw[begin if suspect.lead else at + suspect.length : end]
-        if monotonous(chance) or (not suspect.spelled and worded(chance) and _may_be_words(chance)):
+        if monotonous(chance) or b"EXAMPLE" in chance or (not suspect.spelled and worded(chance) and _may_be_words(chance)):
             continue
         if _HASH_LABEL.search(raw[max(0, at - 80) : at]):
             continue
@@ -278,7 +278,7 @@ _PUBLIC = lazy_regex(
 """Public keys, certificates, pictures, mangled names, hashes."""
 _ABOUT_HASHES = lazy_regex(
     rb"(?:sha-?[0-9]{1,3}|md5|hash|h1|integrity|checksum|digest|fingerprint|etag|cid|commit|revision|rev|nonce|base64|cursor|uuid|[^a-z]id"
-    rb"|(?:digest|cipher|signature|certificate)value>)[\"'`]?[ \t]{0,4}[:=\-~,(]{0,3}[ \t]{0,4}[\"'`]?\Z"
+    rb"|public[ _-]?key|(?:digest|cipher|signature|certificate)value>)[\"'`]?[ \t]{0,4}[:=\-~,(]{0,3}[ \t]{0,4}[\"'`]?\Z"
 )
 _BASE64_SIGNS = frozenset(_IN_RUNS + b"/=")
 _AWS_LENGTH = 40

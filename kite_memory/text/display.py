@@ -78,7 +78,7 @@ def age(text: str, now: datetime) -> datetime | None:
 
 
 _READ = 12_000
-_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|[*`]{2,3}|(?<=\s)`|`(?=[\s.,;:)]|$)|^`", re.MULTILINE)
+_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|`{2,3}|(?<=\s)`|`(?=[\s.,;:)]|$)|^`", re.MULTILINE)
 _FENCE = lazy_regex(r"^[ \t]{0,8}(```|~~~).*?(?:^[ \t]{0,8}\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _HEADING = lazy_regex(r"^(#{1,6})[ \t]+([^\n]{1,400})$", re.MULTILINE)
 _HEADING_SIGN = lazy_regex(r"^#{1,6}[ \t]+", re.MULTILINE)
@@ -396,10 +396,13 @@ def _pasted(prompt: str, length: int) -> str:
 
 def _without_markup(text: str) -> str:
     """Return text on one line, without Markdown and without signs at its beginning."""
-    return re.sub(r"\A[^\w`\"'(\[/@#$.<+-]+", "", " ".join(_MARKUP.sub("", text).split()))
+    return re.sub(r"\A[^\w`\"'(\[/@#$.<+-]+", "", " ".join(without_emphasis(_MARKUP.sub("", text)).split()))
 
 
-_LINE_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|[*`]{2,3}", re.MULTILINE)
+_LINE_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|`{2,3}", re.MULTILINE)
+_STRONG = lazy_regex(r"(?<![\w*_`/])(\*{2,3})(?=[^\s*/])((?:(?!\1)[^\n]){1,400}?)(?<=[^\s*])\1(?![\w*`/])")
+_STRONG_BY_LINES = lazy_regex(r"(?<![\w*_`/])__(?=[^\s_])([^_\n]{1,400}\s[^_\n]{0,400})(?<=\S)__(?![\w`])")
+_CUT_EMPHASIS = lazy_regex(r"^\*\*(?=\w)|(?<=\w[.:!?])\*\*$|(?<=\w)\*\*$", re.MULTILINE)
 _CODE_BLOCK = lazy_regex(r"^```.{0,4000}?^```", re.DOTALL | re.MULTILINE)
 _SENTENCE_END = lazy_regex(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
 _LAST_LINES = 4_000
@@ -407,7 +410,15 @@ _LAST_LINES = 4_000
 
 def without_markup(text: str) -> str:
     """Return a text without what marks its headings, lists and emphasis."""
-    return _LINE_MARKUP.sub("", text)
+    return without_emphasis(_LINE_MARKUP.sub("", text))
+
+
+def without_emphasis(text: str) -> str:
+    """Return a text without the signs around emphasized words, also where a cut left one of the two.
+
+    Signs of code remain, as in ``2**20``, ``f(**named)``, ``src/**/*.ts`` and ``__init__``.
+    """
+    return _CUT_EMPHASIS.sub("", _STRONG_BY_LINES.sub(r"\1", _STRONG.sub(r"\2", text)))
 
 
 def plain_lines(text: str) -> list[str]:

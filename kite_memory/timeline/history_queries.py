@@ -24,6 +24,8 @@ _BEFORE, _AFTER = 400, 400
 _SAID = 160
 _READ = 20_000
 _WORD = re.compile(r"\w+")
+_COMMON_WORDS = "a an and are at be by for from has in is it no not of on or the this to was were with"
+_COMMON = frozenset(_COMMON_WORDS.split())
 _ALIKE = 0.6
 """Least share of the query's words."""
 
@@ -109,6 +111,7 @@ def search_failures(timeline: Timeline, error: str, *, project: str = "", limit:
     asked = frozenset(signatures(error) or (normal(error),))
     types = frozenset({EventType.ERROR, EventType.TEST_RESULT, EventType.TOOL_RESULT})
     words = frozenset(_WORD.findall(error.casefold()))
+    words = words - _COMMON or words
     wording = " ".join(error.casefold().split())
     alike: dict[str, list[tuple[str, Event]]] = {}
     for hit in timeline.search.find(EventQuery(text=error, types=types, project=project, limit=_LOOKED_AT)):

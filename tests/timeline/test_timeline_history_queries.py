@@ -70,6 +70,15 @@ class TestMet:
         assert found.fix.worked == "go test ./..."
         assert "go test ./plum" in found.fix.steps
 
+    def test_words_that_any_message_has_make_no_failure_alike(self, timeline: Timeline) -> None:
+        work = Work(session(3)).ran("gate open", "error: the stake is bent", "failed")
+        work.ran("pear list", "error: the list is not in the depot", "failed")
+        timeline.commit([work.look()], "claude-code")
+
+        found = search_failures(timeline, "the stake is bent")
+
+        assert [each.failure for each in found] == ["error: the stake is bent"]
+
     def test_the_wording_that_was_asked_for_comes_before_what_went_away(self, timeline: Timeline) -> None:
         asked = "cannot find module 'stake'"
         work = Work(session(3)).ran("npm test", f"error: {asked} from '/srv/a.ts'", "failed")
