@@ -130,10 +130,13 @@ class _Line(NamedTuple):
     """That of a word for a password in it, if it is not English."""
 
 
-def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, int, bool, str]], spans: list[Span]) -> None:
-    """Find secrets in lines about access. ``labels`` are where the words for a password are."""
+Labels = list[tuple[int, int, bool, str]]
+
+
+def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: Labels, spans: list[Span], of: int) -> None:
+    """Find secrets in lines about access. ``labels`` are where the words for a password are, ``of`` as in `spoken.find_spoken`."""
     find_seed_phrases(raw, small, words, spans)
-    for line in lines(raw, small, words, labels):
+    for line in lines(raw, small, words, labels, of):
         if any(cue.kind in ("label", "code") for cue in line.cues):
             spans.extend((*spelled.span(), "password") for spelled in _SPELLED.finditer(raw, line.begin, line.end))
         if line.language == "another":
@@ -161,10 +164,10 @@ def weight(properties: list[str]) -> float:
     return sum(map(WEIGHTS.get, properties, [0.0] * len(properties)))
 
 
-def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, int, bool, str]]) -> Iterator[_Line]:
+def lines(raw: bytes, small: bytes, words: TextWords, labels: Labels, of: int) -> Iterator[_Line]:
     """Yield the lines of a text that are about access, if they read like sentences."""
     cues = [_Cue(start, end, "weak" if weak else "label") for start, end, weak, _ in labels]
-    named = words.each & (CUES.keys() if len(raw) <= LONG else _CUES_OF_LONG)
+    named = words.each & (CUES.keys() if of <= LONG else _CUES_OF_LONG)
     for word in named:
         kind = CUES[word]
         at = small.find(word)
