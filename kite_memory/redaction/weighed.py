@@ -195,7 +195,7 @@ def lines(raw: bytes, small: bytes, words: TextWords, labels: Labels, of: int) -
             or _TELLING.search(line)
             or not _SPEECH.isdisjoint(small[begin:end].split())
             or (not kinds.isdisjoint(_OF_CODES) and _DIGIT.search(line))
-            or any(_looks(word, "")[2] in _MADE and not word.islower() for word in line.split())
+            or any(_looks(word, "")[2] in _MADE for word in line.split() if not word.islower())
         )
         if telling and not _STATEMENT.match(line):
             language = next((name for start, _, _, name in labels if name and begin <= start < end), "")
