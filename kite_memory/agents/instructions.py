@@ -144,9 +144,9 @@ def _plan_remove(text: str | None, block: str, earlier: Sequence[str | None]) ->
             return Edit(before=text, after=old, because=because)
     start, end = place
     before, rest = text[:start], text[end:]
-    for end in ("\n", "\r\n"):
-        if before.endswith(end * 2) and not rest.strip():
-            before = before.removesuffix(end)
+    for line_end in ("\n", "\r\n"):
+        if before.endswith(line_end * 2) and not rest.strip():
+            before = before.removesuffix(line_end)
     if not (before + rest).strip():
         return Edit(before=text, after=None, because=f"{because}; there is nothing else in it")
     return Edit(before=text, after=before + rest, because=because)

@@ -76,7 +76,7 @@ def web(
         import webbrowser  # brings much along
 
         try:
-            with _link_file(settings.state, access.link) as file:
+            with _link_file(settings.state, access.link, access.port) as file:
                 print_data(access.link)
                 finish()  # who reads a pipe would see the link only when the command ends
                 print_message("open this link; Ctrl-C ends it")
@@ -88,10 +88,13 @@ def web(
 
 
 @contextmanager
-def _link_file(state: Path, link: str) -> Iterator[Path]:
-    """Write a private page that leads to the link: as an argument of a browser, other users of this machine could read it."""
+def _link_file(state: Path, link: str, port: int) -> Iterator[Path]:
+    """Write a private page that leads to the link: as an argument of a browser, other users of this machine could read it.
+
+    Its name has the port, so that one `kmem web` does not open or remove the page of another.
+    """
     make_private_folder(state)
-    file = state / "web.html"
+    file = state / f"web-{port}.html"
     replace_file(file, _OPENS.format(link=link).encode())
     try:
         yield file
@@ -309,6 +312,7 @@ def up(
     from kite_memory.wiring.daemon import service_of
 
     settings = configuration.load()
+    _warn_of_a_relative_home()
     start_at = age(since, datetime.now(UTC))
     if (version := daemon_version()) is not None:
         if foreground or since:
@@ -343,6 +347,12 @@ def up(
         print_message(f"the daemon is running{advice}{summary}")
     if not whole:
         raise typer.Exit(1)
+
+
+def _warn_of_a_relative_home() -> None:
+    home = os.environ.get("KMEM_HOME", "")
+    if home and not os.path.isabs(home):  # noqa: PTH117 - as `paths` reads it
+        print_message(f"note: KMEM_HOME is {home}, so another folder has another memory; better: KMEM_HOME={os.path.abspath(home)}")  # noqa: PTH100
 
 
 def restart(settings: Config) -> None:

@@ -536,8 +536,21 @@ def set_config(
     from kite_memory.cli.vault import whole_target
 
     print_message(change(name, whole_target(value) if name == "sync.target" else value))
+    if missing := _without_key(name, value):
+        print_message(f"note: there is no key for {value} yet, so nothing is asked of it: `kmem keys set {missing}`")
     if take_effect(configuration.load()):
         print_message("the daemon was restarted with it")
+
+
+def _without_key(name: str, value: str) -> str:
+    """Return the name of the key that a chosen service needs and does not have; empty if nothing is missing."""
+    from kite_memory import keys as kept
+
+    needed = {("extractor.name", "anthropic"): "anthropic", ("embedder.name", "voyage"): "voyage"}.get((name, value), "")
+    if not needed:
+        return ""
+    found = kept.keys_beside(configuration.load().file).find(kept.key_name(needed))
+    return "" if found is not None else needed
 
 
 def statusline(

@@ -359,6 +359,22 @@ def test_a_project_is_named_alike_everywhere(machine: Machine) -> None:
     assert "reads and writes all scopes of orchard," in token.err
 
 
+def test_a_token_is_not_made_for_a_folder_that_is_not_there(machine: Machine) -> None:
+    for name in ("acme/api", "./misspelt", "~/nowhere"):
+        refused = kmem(machine, "token", "create", "ci", "--project", name)
+
+        assert refused.code == 2
+        assert "there is no folder" in refused.err
+    assert "ci" not in kmem(machine, "token", "list").out
+
+
+def test_without_a_vault_a_token_reaches_a_project_as_it_is_named_and_as_its_folder_names_it(machine: Machine) -> None:
+    (machine.state / "vault.sqlite").unlink(missing_ok=True)
+
+    assert "all scopes of Orchard, orchard," in kmem(machine, "token", "create", "ci", "--project", "Orchard").err
+    assert "all scopes of mill," in kmem(machine, "token", "create", "mill", "--project", "mill").err
+
+
 @pytest.mark.parametrize("words", [["graph"], ["export", "--out", "-"]])
 def test_a_project_that_no_note_belongs_to_is_an_error(machine: Machine, words: list[str]) -> None:
     assert kmem(machine, "remember", "Pears ripen", "--project", "orchard").code == 0
