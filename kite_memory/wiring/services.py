@@ -416,7 +416,7 @@ def _operations(
     timeline, vault, clock = stores.timeline, stores.vault, stores.clock
     recall, indexer, store = recalling.recall, recalling.indexer, upkeep.store
     note_view = NoteView(vault=vault, clock=clock, conversation=partial(conversation, timeline))
-    answers = PromptAnswers(timeline=timeline, recall=recall, note_view=note_view)
+    answers = PromptAnswers(timeline=timeline, recall=recall, note_view=note_view, clock=clock)
     shown = ShownNotes(
         timeline=timeline, known=vault.known, memory=recall.memory, note_view=note_view, saved=store.evidence, clock=clock
     )

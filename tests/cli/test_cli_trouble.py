@@ -1,5 +1,6 @@
 """Files and folders that are not as they should be: what is said of them is true, and a command that fails has done no harm."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -268,6 +269,33 @@ def test_doctor_corrects_a_hook_whose_program_is_gone(machine: Machine) -> None:
     assert found.code == 3
     assert "the hook starts /gone/kite_memory/hook_client.py, which is gone" in found.out
     assert settings.read_text() == as_installed
+
+
+def test_doctor_corrects_an_mcp_server_whose_program_is_gone(machine: Machine) -> None:
+    kmem(machine, "connect", "--agent", "claude-code", "--yes")
+    settings = machine.home / ".claude" / ".claude.json"
+    whole = settings.read_text()
+    settings.write_text(whole.replace("__main__.py", "gone/kite_memory/__main__.py"))
+
+    found = kmem(machine, "doctor")
+    kmem(machine, "doctor", "--repair")
+
+    assert found.code == 3
+    assert "gone/kite_memory/__main__.py, which is gone" in found.out
+    assert json.loads(settings.read_text()) == json.loads(whole)
+
+
+def test_hooks_in_the_settings_of_an_agent_that_never_ran_are_known_and_removed(machine: Machine) -> None:
+    settings = machine.home / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"theme": "dark"}')
+    kmem(machine, "hooks", "install", "--agent", "gemini-cli", "--yes")
+
+    status = kmem(machine, "hooks", "status")
+    removed = kmem(machine, "uninstall", "--yes")
+
+    assert "gemini-cli" in status.out
+    assert (removed.code, settings.read_text()) == (0, '{"theme": "dark"}')
 
 
 def test_doctor_links_the_commands_again_where_their_environment_has_moved(machine: Machine, tmp_path: Path) -> None:

@@ -327,13 +327,14 @@ def paths_of(vault: Vault) -> list[str]:
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.zip"])
 @pytest.mark.parametrize("first", [True, False], ids=["before", "behind"])
-def test_all_that_a_note_holds_survives_an_export(tmp_path: Path, name: str, first: bool) -> None:
+def test_all_that_a_note_holds_survives_an_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, first: bool) -> None:
     """But for the links in its body: what belongs together is linked again."""
+    monkeypatch.setattr("kite_memory.app.importer._AT_ONCE", 20)
     with vault_at(tmp_path / "here") as vault:
         vault.planner.carry_out([Create(note=each, because="") for each in (*OTHERS, whole_note())])
         notes = [kept for each in vault.notes.entries() if (kept := vault.notes.read(each.path)) is not None and kept.id]
     notes.sort(key=lambda each: (each.id == whole_note().id) is not first)
-    filling = [note(f"Filling {number}") for number in range(250)]  # more than is taken in at once
+    filling = [note(f"Filling {number}") for number in range(25)]  # more than is taken in at once
     exported = notes[:1] + filling + notes[1:]
     files = ((each.path, NEW_YEAR, render(each).encode()) for each in exported)
     (tmp_path / name).write_bytes(jsonl(exported) if name == "x.jsonl" else zipped(files))
@@ -350,8 +351,9 @@ def test_all_that_a_note_holds_survives_an_export(tmp_path: Path, name: str, fir
     assert unresolved == []
 
 
-def test_links_between_notes_that_are_imported_together_hold(tmp_path: Path) -> None:
+def test_links_between_notes_that_are_imported_together_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever comes first, whatever they are called here, and however many there are."""
+    monkeypatch.setattr("kite_memory.app.importer._AT_ONCE", 20)
     folder = tmp_path / "notes"
     (folder / "deep").mkdir(parents=True)
     (folder / "alpha.md").write_text(
@@ -360,7 +362,7 @@ def test_links_between_notes_that_are_imported_together_hold(tmp_path: Path) -> 
     )
     (folder / "nested.md").write_text("# Nested\n\nA [[nowhere|[[elsewhere]]]] of links.\n")
     (folder / "beta.md").write_text("# Second of all\n\nBack to [[alpha.md]] and [[#Rows]].\n\n## Rows\n\nFour.\n")
-    for number in range(220):  # more than is taken in at once
+    for number in range(22):  # more than is taken in at once
         (folder / f"c{number}.md").write_text(f"# Filling {number}\n\nNothing but {number} of them.\n")
     (folder / "deep" / "gamma.md").write_text("# Third of all\n\n## Why\n\nFrost.\n")
     with vault_at(tmp_path) as vault:
