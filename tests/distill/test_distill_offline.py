@@ -8,7 +8,7 @@ from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.offline.claims import best_of
 from kite_memory.distill.offline.people import people_in, stated_decisions, wishes
 from kite_memory.distill.offline.wording import asserting_title, entities_of, is_whole, rejected_in, sentences_of, title_of, turns
-from kite_memory.distill.prose import established, options_in, picked, sentences, stems, without_emphasis
+from kite_memory.distill.prose import clean, established, options_in, picked, sentences, stems, without_emphasis
 from kite_memory.extensions.contract.extractor_contract import DECIDED, chunk, event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Create, Decision, Fact, Insight, OpenQuestion, Preference, RecordItem, Rejected
@@ -643,6 +643,21 @@ def test_a_note_keeps_the_value_that_the_person_wrote(value: str) -> None:
 
     assert value in found.title
     assert value in found.body
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\r"])
+def test_every_end_of_a_line_divides_words(end: str) -> None:
+    assert clean(f"sort the pears{end}prune the plums") == "sort the pears\nprune the plums"
+
+
+@pytest.mark.parametrize("said", ["\U0001f469\u200d\U0001f33e prunes", "می\u200cروم", "क्\u200dष", "I \u2764\ufe0f pears"])
+def test_what_is_joined_in_its_script_stays_joined(said: str) -> None:
+    assert clean(said) == said
+
+
+@pytest.mark.parametrize("hidden", ["\u200c", "\u200d", "\ufe0f", "\u200b", "\u2060", "\U000e0041"])
+def test_nothing_is_hidden_in_latin_words(hidden: str) -> None:
+    assert clean(f"pr{hidden}une") == "prune"
 
 
 def test_turns_begin_where_a_person_speaks() -> None:
