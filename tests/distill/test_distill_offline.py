@@ -441,6 +441,9 @@ def test_words_that_no_person_wrote_are_no_ones_wish() -> None:
         ("python tool.py", "zsh: command not found: python", "python3 tool.py"),
         ("lint run --fast ./...", "Error: unknown flag: --fast", "cd api && lint run ./..."),
         ("npm run chek", 'npm error Missing script: "chek"', "npm run check"),
+        ("deploy apply", "Error: environment variable STAGE is not set", "STAGE=test deploy apply"),
+        ("python -m pytest tests", "No module named pytest", ".venv/bin/python -m pytest tests"),
+        ("pnpm test unit", "ERR no such file or directory, open package.json", "cd web && pnpm test unit"),
     ],
 )
 def test_a_command_that_failed_on_its_form_and_then_worked_in_another(wrong: str, complaint: str, right: str) -> None:
@@ -461,6 +464,24 @@ def test_a_command_that_failed_on_its_form_and_then_worked_in_another(wrong: str
 )
 def test_a_mended_test_and_another_command_establish_nothing(wrong: str, complaint: str, right: str) -> None:
     assert list(established([ran(1, wrong, complaint, failed=True), ran(2, right, "fine")])) == []
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [("yarn build", "Cannot find module 'left'", False), ("yarn add left", "ok", True), ("yarn build --quiet", "ok", True)],
+        [("yarn biuld x", "unknown command biuld", False), ("npm install yarn", "ok", True), ("yarn biuld x --y", "ok", True)],
+        [("pull origin main", "Permission denied (publickey)", False), ("pull origin main --tags", "ok", True)],
+        [("mysql -h here pears -e 'select 1'", "connection refused", False), ("mysql -h here plums -e 'drop table x'", "ok", True)],
+        [("make tset", "No rule to make target, usage: make", False), ("make -n tset || true", "", True)],
+        [("kube apply -f a.yml", "unknown flag: -f", False), ("kube apply a.yml --dry-run=client", "ok", True)],
+        [("deploy apply", "environment variable STAGE is not set", False), ("deploy apply:status", "ok", True)],
+    ],
+)
+def test_a_success_that_has_another_reason_establishes_nothing(runs: list[tuple[str, str, bool]]) -> None:
+    events = [ran(at, command, output, failed=not works) for at, (command, output, works) in enumerate(runs, 1)]
+
+    assert list(established(events)) == []
 
 
 def test_an_established_command_is_a_fact_of_the_tools() -> None:
