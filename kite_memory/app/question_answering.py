@@ -242,8 +242,8 @@ def sentences_of_evidence(conversations: Sequence[Settled], evidence: Sequence[E
     for each in conversations:
         said = evidence[each.said]
         marked = f" (it came up again on {each.later.astimezone():%Y-%m-%d})" if each.later else ""
-        when = f"On {said.at.astimezone():%Y-%m-%d}{marked}"
-        quotes.append(CitedSentence(text=f"{when}: “{clip(ungreeted(said.text), _QUOTED)}”", rests_on=(each.said,)))
+        text = f"On {said.at.astimezone():%Y-%m-%d}{marked}: “{clip(ungreeted(said.text), _QUOTED)}”"
+        quotes.append(CitedSentence(text=text, rests_on=(each.said,)))
         if each.recap is not None:
             recap = [
                 each for each in _sentences_of(evidence[each.recap]) if not _OFFER.match(each[0]) and not each[0].endswith("?")

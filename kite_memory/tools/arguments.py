@@ -347,8 +347,8 @@ class LocalContext:
     def said_before(self, asker: Asker, place: MemoryPlace) -> tuple[Sequence[Event], Provenance | None]:
         """Return what was heard where the caller works and where its note will be kept, and who said what first there.
 
-        For a note that is kept elsewhere than in the caller's project, also in the projects that were worked in last: whoever
-        names another place has not read there what it saves.
+        For a note that is kept elsewhere than in the caller's project, also in the projects that were worked in last: an
+        agent that names another place has not read there what it saves.
         """
         near = (asker.project, place.project)
         projects = dict.fromkeys(near if asker.project == place.project != "" else (*near, *self.latest_projects()))

@@ -256,7 +256,7 @@ class LocalConversations:
         return None
 
     def _transcript(self, kept: SavedConversation) -> str | None:
-        """Return the transcript; empty if it was erased, ``None`` if there is none."""
+        """Return the transcript, empty if it was erased, or ``None``."""
         with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(self._file(kept, _TRANSCRIPT)) as text:
             return text.read(4 * MOST_TRANSCRIPT).decode("utf-8", "replace")
         return None

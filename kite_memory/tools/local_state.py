@@ -156,7 +156,7 @@ def _list(store: Store, local: LocalContext, asker: Asker, arguments: Arguments)
 
 
 def of_project(found: Sequence[State], project: str) -> Sequence[State]:
-    """Return the states of this project, or all if there is none: a session may have one in each of several projects."""
+    """Return the states of this project, or else all: a session may have one in each of several projects."""
     return [state for state in found if state.project == project] or found
 
 
