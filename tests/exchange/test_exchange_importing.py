@@ -326,9 +326,7 @@ def paths_of(vault: Vault) -> list[str]:
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.zip"])
 @pytest.mark.parametrize("first", [True, False], ids=["before", "behind"])
-def test_all_that_a_note_holds_survives_an_export(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, first: bool
-) -> None:
+def test_all_that_a_note_holds_survives_an_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, first: bool) -> None:
     """But for the links in its body: what belongs together is linked again."""
     monkeypatch.setattr("kite_memory.app.importer._AT_ONCE", 20)
     with vault_at(tmp_path / "here") as vault:
