@@ -6,6 +6,7 @@ And commands that worked after another form of them had failed.
 import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Rejected
@@ -82,6 +83,36 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+def without_emphasis(text: str) -> str:
+    """Remove the marks of bold and italic words; those of code, of globs, powers and names such as ``__init__`` stay."""
+    if ("*" not in text and "__" not in text) or _SPAN in text:
+        return text
+    parts = text.split("`")
+    plain = _SPAN.join(parts[::2]) + _SPAN * (len(parts) % 2 == 0)
+    plain = _STRONG.sub(lambda match: match.group() if _DUNDER.fullmatch(match.group()) else match["inner"], plain)
+    globs = _OF_GLOBS.search(plain) is not None  # of which one word between stars may be
+    plain = _ITALIC.sub(lambda match: match.group() if globs and " " not in match["inner"] else match["inner"], plain)
+    if len(parts) == 1:
+        return plain
+    spans = [f"`{part}`" for part in parts[1::2]]
+    if len(parts) % 2 == 0:
+        spans[-1] = spans[-1][:-1]  # its end was cut off
+    return "".join(piece + span for piece, span in zip_longest(plain.split(_SPAN), spans, fillvalue=""))
+
+
+_SPAN = "\ue000"
+"""Stands for a span of code while marks are removed around it."""
+_BEFORE, _AFTER = r"(?<![^\s(\[{\"'“‘„«>—–:|-])", r"(?=$|[\s,;:!?)\]}\"'”’»…—–<|-]|\.(?!\w))"
+_STRONG = lazy_regex(
+    rf"{_BEFORE}(?P<mark>\*{{2,3}}|__)(?=[^\s*/])(?P<inner>(?:(?!(?P=mark)).)+)(?<=[^\s/])(?P=mark){_AFTER}", re.DOTALL
+)
+_ITALIC = lazy_regex(rf"{_BEFORE}\*(?=[^\W_]|[\"'“{_SPAN}])(?P<inner>[^*]+)(?<=[^\W_]|[.,!?:…\"'”){_SPAN}])\*{_AFTER}")
+_DUNDER = lazy_regex(r"__\w+__")
+_OF_GLOBS = lazy_regex(
+    r"\b(?:globs?|patterns?|wildcards?|match\w*|exclud\w*|includ\w*|ignor\w*|filenames?|files (?:named|called))\b", re.IGNORECASE
+)
+
+
 def sentences(block: str) -> list[str]:
     """Return the sentences of one paragraph or list item; a dot inside a name, a number or an abbreviation does not end one."""
     text = " ".join(block.split())
@@ -153,20 +184,85 @@ _NAMED_OPTION = lazy_regex(
 )
 _PICK = lazy_regex(
     r"^\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]|sure|hmm|i think|i guess|let'?s|lets|go|do|just|i'd|i would|with|for|go for|go with"
-    r"|option|approach|pick|take|choose|like|to|say|the)[\s,:]+){0,6}(?P<label>[A-Da-d]|[1-9])(?=\s*$|[.!)](?:\s|$)|\s*[,;:—–]"
-    r"|\s(?:please|but|and|then|is|sounds|looks|seems|for|first|with|as|since|because|it|now|-)\b)",
+    r"|option|approach|pick|take|choose|like|to|say|the|use|prefer|my (?:choice|preference|pick|vote) is)[\s,:]+){0,6}"
+    r"(?P<label>[A-Da-d]|[1-9])(?![\w'’])",
     re.IGNORECASE,
 )
 _SEVERAL = lazy_regex(r"(?:\b[A-D]|[1-9])\s*(?:,|and|&|\+|or)\s*(?:[A-D]\b|[1-9])(?!\w)")
 _NTH = {"first": "1", "second": "2", "third": "3", "former": "1", "latter": "2"}
 _PICK_NTH = lazy_regex(
-    r"\bthe (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way)\b|[\s.!]*$)|former\b|latter\b)", re.IGNORECASE
+    r"(?:^|[.!?;,:—–]\s*|\s-\s+)\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]h?|yep|sure|hm+|well|so|then|and|just|please|actually"
+    r"|definitely"
+    r"|i think|i guess|i would|i will|i'?d|i'?ll|i|we would|we should|we will|we'?d|we'?ll|we|can (?:you|we)|could (?:you|we)"
+    r"|let'?s|let me"
+    r"|(?:my|the) (?:choice|preference|pick|vote) (?:is|goes to)|it'?s|going|go|ahead|do|have|want|need|like|love|to|prefer"
+    r"|rather|favou?r"
+    r"|pick|take|choose|chose|use|using|keep|stick|implement|build|proceed|say|with|for|in favou?r of|on)[\s,:]+){0,8}"
+    r"the (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way|alternative|variant|solution|choice)\b|[\s.!]*$|\s*[,;:—–])"
+    r"|former\b|latter\b)(?: (?:one|option|approach|way|alternative|variant|solution|choice)\b)?",
+    re.IGNORECASE,
 )
+_BOTH_NTH = lazy_regex(
+    r"\bthe (?:first|second|third|former|latter)\b[^.,;]{0,16}(?:\band\b|\bor\b|&)\s*(?:also )?the (?:first|second|third|former"
+    r"|latter)\b"
+    r"(?! (?:one |option |approach )?(?:is|was|has|does|would|will|won'?t|can'?t|loses|needs|looks|seems|sounds)\b)",
+    re.IGNORECASE,
+)
+_WELL = (
+    r"(?:good|great|fine|ok(?:ay)?|best|better|nicer?|perfect|right|clean\w*|simpl\w+|saf(?:er?|est)|cheap\w*|fast\w*|reasonable"
+    r"|sensible"
+    r"|prefer(?:able|red)|ideal|enough|san(?:e|er)|solid|reliable|robust|eas(?:y|ier|iest)|excellent|acceptable|clear\w*|correct"
+    r"|sound"
+    r"|(?:way|one|choice|option|winner|favou?rite|preference|pick)\b(?! (?:less|too|more))|it\b|what (?:i|we) (?:want|need|prefer"
+    r"|had|meant))"
+)
+_TAKES = lazy_regex(
+    rf"\s*(?:$|[.!)](?:\s|$)|[;,:—–]|\s-\s|\s(?:please|thanks|then|but|and|for|first|with|as|since|because|it is|now|if|so"
+    rf"|instead|over|rather than"
+    rf"|you|that you|which you)\b|(?:\s(?:is|sounds|looks|seems|feels|would be)|'s)\s(?:like )?(?:\w+ly |really |very |much |so "
+    rf"|the |an? |my |by far "
+    rf"|far |quite |pretty |just |more |most )*{_WELL}\b|\s(?:works|wins|makes (?:\w+ ){{0,2}}sense|would work|convinces)\b)",
+    re.IGNORECASE,
+)
+"""What may follow the name of an option that is taken: nothing, a further wish, or praise."""
+_PRAISED = lazy_regex(r"\s*(?:\s(?:is|sounds|looks|seems|feels|works|would)|'s)\b", re.IGNORECASE)
+_TURNED_DOWN = lazy_regex(
+    r"\W*(?:(?:absolutely|certainly|definitely|clearly|really|is|are|was) )?(?:no(?! (?:need|hurry|rush|problem|other|more"
+    r"|extra)\b)|nope|never|nein|niemals|nicht|nee|non|jamais|pas|nunca"
+    r"|out|rejected|wrong|bad|too|won'?t|wouldn'?t|can'?t|cannot|doesn'?t|isn'?t|not(?!\s+(?:the\b|that\b|option\b"
+    r"|[a-d1-9]\b)))\b(?!,)",
+    re.IGNORECASE,
+)
+_STILL_ASKS = lazy_regex(
+    r"[^,;.!—–]*\?|[^.!]*?[,;—–]\s*(?:but|or|right|correct|ok(?:ay)?|no|yes|isn'?t|wouldn'?t|doesn'?t|won'?t|what|wdyt|unless"
+    r"|if)\b[^.!]*\?",
+    re.IGNORECASE,
+)
+_REFUSES = lazy_regex(
+    r"\b(?:no|not|never|neither|none|nor|cannot|(?:is|are|was|do|does|did|wo|would|ca|could|should|have|has|must)n'?t|against"
+    r"|reject\w*|except|without|but|if|unless|whether|why|what|how|explain)\b"
+    r"(?!\s+(?:the (?:first|second|third|former|latter)|[A-D1-9]\b))",
+    re.IGNORECASE,
+)
+_THEN_NO = lazy_regex(
+    r"(?:(?:[,;.!—–-]\s*)?(?P<firmly>\b(?:no,? wait|wait,? no|oh,? no|scratch that|i mean|correction|make that|or rather"
+    r"|doch lieber|ach nein|je veux dire|mejor dicho)\b)"
+    r"|(?:^|[,;.!—–-]\s*)(?:no|wait|sorry|actually|nein|non|pardon|perdón|plutôt|lieber|mejor)\b(?=[,;:.!]?\s+\S))[,;:.!\s]*",
+    re.IGNORECASE,
+)
+"""Words with which a person takes back what they have just said."""
+_OPENING_NO = lazy_regex(r"^\W*(?:no|nope|nah)\s*[,.;:—–-]", re.IGNORECASE)
+_ARTICLE = lazy_regex(r"\W*a\s+(?!(?:please|is|sounds|looks|seems|then|because|since|for now|it is|and|but)\b)\w", re.IGNORECASE)
+_REPLIES_BY_NUMBER = lazy_regex(r"^\W{0,3}(?:[A-D]|[1-9])[.):]\s", re.MULTILINE)
 _INLINE = lazy_regex(
     r"\((?P<label>[1-9a-d])\)\s+(?P<rest>[^()]{3,200}?(?:\([^()]{2,80}\)[^()]{0,80}?)?)"
     r"(?=[,;]?\s*(?:and |or )?\([1-9a-d]\)|[.?!;](?:\s|$))"
 )
 _OFFERS = lazy_regex(r"\b(?:options?|alternatives?|recommend\w*|designs?|choices?|lean(?:ing)? to|approaches)\b", re.IGNORECASE)
+
+
+_HALF_BOLD = lazy_regex(r"(?<=[\w.):!?`\"'])\*\*(?=[\s:,.;)—–-]|$)")
+"""Mark that ends bold words which begin with the label, before the rest of an option."""
 
 
 def options_in(text: str) -> list[Option]:
@@ -180,7 +276,7 @@ def options_in(text: str) -> list[Option]:
     for pattern in (_NAMED_OPTION, _LABEL, _INLINE):
         for match in pattern.finditer(text):
             label = match["label"].upper()
-            rest = one_line(match["rest"]).replace("**", "").replace("__", "")
+            rest = _HALF_BOLD.sub("", without_emphasis(one_line(match["rest"])), count=1)
             if label == "1" or label == "A":
                 found = {}  # the last list is the one that is asked about
             name = re.split(r"\s[—–-]\s|: |\. ", rest, maxsplit=1)[0]
@@ -191,16 +287,53 @@ def options_in(text: str) -> list[Option]:
 
 
 def picked(said: str, options: Sequence[Option]) -> Option | None:
-    """Return the option that a short reply names; ``None`` if it names none or several."""
-    opening = one_line(said[:160])
-    if _SEVERAL.search(opening):
-        return None
-    nth = _PICK_NTH.search(opening)
-    match = _PICK.match(opening)
-    label = _NTH[nth["nth"].lower()] if nth else match["label"].upper() if match else ""
-    if label == "A" and match and re.match(r"\W*a\s+\w", opening, re.IGNORECASE):
-        return None  # the article
+    """Return the option that a short reply takes; ``None`` if it takes none or several, asks about one, or turns one down."""
+    if len(_REPLIES_BY_NUMBER.findall(said[:400])) > 1:
+        return None  # it answers several questions, or gives several orders
+    label = _taken_label(one_line(said[:160]))
     return next((option for option in options if option.label == label), None)
+
+
+def _taken_label(said: str) -> str:
+    if _SEVERAL.search(said) or _BOTH_NTH.search(said):
+        return ""
+    places = [(match["nth"], match.start("nth"), match.end()) for match in _PICK_NTH.finditer(said)]
+    if not places and (match := _PICK.match(said)) is not None and not _ARTICLE.match(said):
+        places = [(match["label"], 0, match.end())]
+    taken: set[str] = set()
+    for name, begins, ends in places:
+        before, rest = re.split(r"[.!?]\s", said[:begins])[-1], said[ends:]
+        if (instead := _THEN_NO.search(rest)) is not None and (label := _taken_label(rest[instead.end() :])):
+            return label
+        if instead is not None and instead["firmly"]:
+            return ""
+        if (
+            _REFUSES.search(_OPENING_NO.sub("", before))
+            or not _TAKES.match(rest)
+            or _TURNED_DOWN.match(rest)
+            or _STILL_ASKS.match(rest)
+        ):
+            continue
+        if _PRAISED.match(rest) and re.search(r"\b(?:but|although|however|though)\b", rest, re.IGNORECASE):
+            continue
+        taken.add(_NTH.get(name.lower(), name.upper()))
+    return taken.pop() if len(taken) == 1 else ""
+
+
+def asks_something_else(closing: str) -> bool:
+    """Return whether a message closes with a question to which "yes" is no assent to what the message recommends."""
+    return closing.endswith(("?", "？")) and _SOMETHING_ELSE.search(closing) is not None
+
+
+_SOMETHING_ELSE = lazy_regex(
+    r"\b(?:anyway|anyhow|regardless|nevertheless|nonetheless|even so|despite|instead|alternativ\w*|something else|(?:an)?other"
+    r"|otherwise|still (?:want|prefer|like|rather|use|go|do|keep)|trotzdem|dennoch|stattdessen|quand même"
+    r"|malgré tout|plutôt|de todos modos|aun así|en su lugar|mesmo assim|comunque|lo stesso|invece)\b|^\W*(?:(?:and|but|so"
+    r"|or)\s+)?(?:which|where|when|who|why"
+    r"|what(?! (?:do you (?:think|say)|about))"
+    r"|how(?! (?:does|do|about)\b.{0,30}(?:sound|look|feel|about)))\b",
+    re.IGNORECASE,
+)
 
 
 def rejections(text: str) -> tuple[Rejected, ...]:

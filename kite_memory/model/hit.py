@@ -24,7 +24,8 @@ class Fix:
     """An earlier occurrence of a failure, and a later success of the same command.
 
     ``failed`` and ``worked`` are the two command lines. ``steps`` are the commands run between them and ``files`` the files changed
-    between them, both in order. ``evidence`` refers to the success, which happened at ``at``.
+    between them, both in order. ``said`` is what the user wrote after the last of these. ``evidence`` refers to the success, which
+    happened at ``at``.
     """
 
     signature: str
@@ -34,6 +35,7 @@ class Fix:
     evidence: str
     steps: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    said: str = ""
 
 
 class Fixes(Protocol):

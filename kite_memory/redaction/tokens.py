@@ -278,7 +278,7 @@ _PUBLIC = lazy_regex(
 """Public keys, certificates, pictures, mangled names, hashes."""
 _ABOUT_HASHES = lazy_regex(
     rb"(?:sha-?[0-9]{1,3}|md5|hash|h1|integrity|checksum|digest|fingerprint|etag|cid|commit|revision|rev|nonce|base64|cursor|uuid|[^a-z]id"
-    rb"|(?:digest|cipher|signature|certificate)value>)[\"'`]?[ \t]{0,4}[:=\-~,(]{0,3}[ \t]{0,4}[\"'`]?\Z"
+    rb"|public[ _-]?key|(?:digest|cipher|signature|certificate)value>)[\"'`]?[ \t]{0,4}[:=\-~,(]{0,3}[ \t]{0,4}[\"'`]?\Z"
 )
 _BASE64_SIGNS = frozenset(_IN_RUNS + b"/=")
 _AWS_LENGTH = 40

@@ -93,7 +93,8 @@ _IN_NAMES = frozenset(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz012
 """Beside one of these, a word is a part of a name."""
 _STATEMENT = lazy_regex(
     rb"[ \t+\-]{0,40}(?:type \w{1,80} (?:struct|interface|func)\b"
-    rb"|from [\w.]{1,120} import |import [\w.{*\"' ]|export |#include|package [\w.]{1,80};?$|using [\w.]{1,80};"
+    rb"|from [\w.]{1,120} import |import [\w.{*\"' ]|export |#include|package [\w.]{1,80};?$"
+    rb"|using [\w.]{1,80};|ssh-[a-z0-9]{2,8} AAAA"
     rb"|[\w.]{1,80}(?:, [\w.]{1,80}){0,3} :?= [\w.]{1,120}\()"
 )
 """A line of code: an import, a type, or what a call returned. Its names are no sentence."""
@@ -284,7 +285,7 @@ def _words(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], k
         end = start + len(word)
         link = _link(raw, small, said, number, start)
         group = _GROUPS_OF_LOOKS.get(kind, "phrase")
-        if link == "id" or raw.startswith(b"```", first):
+        if link == "id" or raw.startswith(b"```", first) or small[start - 6 : start] in (b'user "', b"user '"):
             continue
         far = link == "other" and not (kind in ("word", "name") and len(word) >= 8)
         if kind in ("file", "serial") and kinds.isdisjoint(_ANNOUNCING):

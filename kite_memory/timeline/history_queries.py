@@ -1,15 +1,17 @@
 """Lookups by name of a command, a failure or a file in the timeline, each with what came of it."""
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kite_memory.model.event import Event, EventType, Session, opens_turn
 from kite_memory.model.hit import Fix
+from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import normal, signatures
-from kite_memory.text.shell import invocations
+from kite_memory.text.shell import invocations, writes
 from kite_memory.timeline.progress import is_change
 from kite_memory.timeline.runs import Commit, Outcome, bare, commits, runs
 from kite_memory.timeline.search import EventQuery
@@ -22,8 +24,12 @@ _EVENTS_OF_CALL = 6
 _BEFORE, _AFTER = 400, 400
 """Events around a change: before it the prompt that led to it, after it the commit that includes it."""
 _SAID = 160
+_GIT, _COMMITS_ALIKE = "git", 5
+_COMMITS = lazy_regex(r"\bgit commit\b[^\n\"']{0,80}-\w{0,4}m\s{0,4}([\"'])([^\"'\n]{1,400})\1")
 _READ = 20_000
 _WORD = re.compile(r"\w+")
+_COMMON_WORDS = "a an and are at be by for from has in is it no not of on or the this to was were with"
+_COMMON = frozenset(_COMMON_WORDS.split())
 _ALIKE = 0.6
 """Least share of the query's words."""
 
@@ -55,7 +61,9 @@ class FailureMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """What one prompt led to in a file. ``commit`` is the first commit after the last of these changes."""
+    """What one prompt led to in a file, or a commit of which no session is known. ``commit`` is the first commit after the last of
+    these changes; none if they were taken back before it.
+    """
 
     session: Session
     path: str
@@ -72,8 +80,9 @@ def search_uses(timeline: Timeline, tool: str, *, project: str = "", limit: int 
     words = tool.split()
     if not words:
         return []
+    words[0] = posixpath.basename(words[0]) or words[0]
     hits = timeline.search.find(
-        EventQuery(text=tool, types=frozenset({EventType.COMMAND}), project=project, limit=_LOOKED_AT, by_words=True)
+        EventQuery(text=" ".join(words), types=frozenset({EventType.COMMAND}), project=project, limit=_LOOKED_AT, by_words=True)
     )
     by_command: dict[str, list[Event]] = {}
     for hit in hits:
@@ -109,6 +118,7 @@ def search_failures(timeline: Timeline, error: str, *, project: str = "", limit:
     asked = frozenset(signatures(error) or (normal(error),))
     types = frozenset({EventType.ERROR, EventType.TEST_RESULT, EventType.TOOL_RESULT})
     words = frozenset(_WORD.findall(error.casefold()))
+    words = words - _COMMON or words
     wording = " ".join(error.casefold().split())
     alike: dict[str, list[tuple[str, Event]]] = {}
     for hit in timeline.search.find(EventQuery(text=error, types=types, project=project, limit=_LOOKED_AT)):
@@ -168,26 +178,65 @@ def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12
         if not is_change(event):
             continue
         prompt = _prompt_before(timeline, event)
-        key = (event.session, event.path, prompt.id if prompt is not None else "")
+        cause = prompt.id if prompt is not None else event.parent if event.provider == _GIT else ""
+        key = (event.session, event.path, cause)
         by_change.setdefault(key, []).append(event)
         sessions[event.session], prompts[key] = hit.session, prompt
     newest = sorted(by_change.items(), key=lambda pair: max(event.at for event in pair[1]), reverse=True)
-    return [_change(timeline, sessions[key[0]], prompts[key], events) for key, events in newest[:limit]]
+    by_git = {key: _commit_of(timeline, events[0]) for key, events in newest if events[0].provider == _GIT}
+    found = {key: _change(timeline, sessions[key[0]], prompts[key], events) for key, events in newest if key not in by_git}
+    joined = tuple({each.commit.hash for each in found.values() if each.commit is not None})
+    for key, events in newest:
+        made = by_git.get(key)
+        if key in by_git and (made is None or not made.hash.startswith(joined)):
+            found[key] = replace(_change(timeline, sessions[key[0]], None, events), commit=made)
+    return [found[key] for key, _ in newest if key in found][:limit]
+
+
+def _commit_of(timeline: Timeline, change: Event) -> Commit | None:
+    """Return the commit of which a change read from Git is a part."""
+    before = timeline.events.last(change.provider, change.session, _BEFORE, before=change.ordinal)
+    return next((_recorded(event) for event in reversed(before) if event.id == change.parent), None)
+
+
+def _recorded(event: Event) -> Commit:
+    return Commit(event=event, place=0, hash=event.id, subject=event.text.partition("\n")[0].strip())
 
 
 def _change(timeline: Timeline, session: Session, prompt: Event | None, events: Sequence[Event]) -> FileChange:
     last = max(events, key=lambda event: event.ordinal)
     after = timeline.events.of_session(last.provider, last.session, after=last.ordinal, limit=_AFTER)
+    taken_back = next((event for event in after if _takes_back(event, last.path)), None)
+    until = after[: after.index(taken_back)] if taken_back is not None else after
+    commit = next(iter(commits(until)), None) or _found_commit(timeline, session, until)
+    action = last.text.partition(",")[0].strip()[:20] or "changed"
     return FileChange(
         session=session,
         path=last.path,
-        action=last.text.partition(",")[0].strip()[:20] or "changed",
+        action=f"{action} and taken back" if taken_back is not None and commit is None else action,
         times=len(events),
         at=last.at,
         prompt=clip_line(prompt.text, _SAID) if prompt is not None else "",
         evidence=(prompt or last).reference,
-        commit=next(iter(commits(after)), None),
+        commit=commit,
     )
+
+
+def _found_commit(timeline: Timeline, session: Session, events: Sequence[Event]) -> Commit | None:
+    """Return the first commit that a quiet `git commit` of these events made, as Git recorded it."""
+    commands = (event.command for event in events if event.type is EventType.COMMAND)
+    subject = next((found[2].strip() for command in commands if (found := _COMMITS.search(command))), "")
+    query = EventQuery(text=subject, types=frozenset({EventType.FILE_ACTION}), project=session.project, limit=_COMMITS_ALIKE)
+    made = [hit.event for hit in timeline.search.find(query) if hit.event.provider == _GIT] if subject else []
+    return next((_recorded(event) for event in made if not event.path and event.text.partition("\n")[0].strip() == subject), None)
+
+
+def _takes_back(event: Event, path: str) -> bool:
+    """Return whether a command restores the file as Git has it."""
+    if event.type is not EventType.COMMAND or "git" not in event.command:
+        return False
+    restored = (posixpath.normpath(each.path) for each in writes(event.command) if each.how == "restored")
+    return any(f"/{path}".endswith(f"/{each}") for each in restored)
 
 
 def _prompt_before(timeline: Timeline, event: Event) -> Event | None:

@@ -28,6 +28,7 @@ from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
+from kite_memory.vault.ledger import KeyPlace
 from kite_memory.vault.notefile import render
 from tests.contract.whole_note import ELSEWHERE, OTHERS, differing, whole_note
 from tests.fakes.hashing_embedder import HashingEmbedder
@@ -414,6 +415,26 @@ def test_an_export_that_claims_a_persons_word_changes_nothing_that_stands(tmp_pa
         came, kept = vault.notes.called(planted.id), vault.notes.called(mine.id)
     assert came is not None and (came.status, came.origin) == (NoteStatus.PROPOSED, "tool")
     assert kept is not None and (kept.status, kept.superseded_by, kept.body) == (NoteStatus.ACCEPTED, "", mine.body)
+
+
+def test_a_key_that_has_a_value_here_is_not_taken_by_an_export(tmp_path: Path) -> None:
+    with vault_at(tmp_path) as vault:
+        place = KeyPlace(key="db.port", scope=Scope.PROJECT, project="orchard")
+        vault.keys.write(place, lambda before: "6543", origin="user")
+        theirs = replace(note("db.port", "5432"), key="db.port", project="orchard", scope=Scope.PROJECT, status=NoteStatus.ACCEPTED)
+        other = replace(note("db.host", "oak"), key="db.host", project="orchard", scope=Scope.PROJECT, status=NoteStatus.ACCEPTED)
+        (tmp_path / "x.jsonl").write_bytes(jsonl([theirs, other]))
+
+        import_all(vault, tmp_path, tmp_path / "x.jsonl")
+
+        kept, came = vault.keys.find(place), vault.notes.called(theirs.id)
+        host = vault.keys.find(replace(place, key="db.host"))
+    assert kept is not None
+    assert kept.note.body == "6543"
+    assert came is not None
+    assert (came.key, came.body) == ("", "5432")
+    assert host is not None
+    assert host.note.body == "oak"
 
 
 def test_what_somebody_has_decided_here_an_export_does_not_undo(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, assert_never
 
-from kite_memory.distill.asked_to_keep import asked_to_keep
+from kite_memory.distill.asked_to_keep import asked_to_keep, own_part, taken_back
 from kite_memory.distill.extractor import REVISION, Answer, Usage
 from kite_memory.distill.offline.drafts import drafts_of, of_command
-from kite_memory.distill.offline.people import MACHINE, people_in
+from kite_memory.distill.offline.people import ASKS_BACK, MACHINE, people_in, unquoted
 from kite_memory.distill.offline.wording import CODE, TITLE_WORDS, OfflineDraft, Rule, Turn, entities_of, said_by_person, turns
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, bounded_title, checked_origin
-from kite_memory.distill.prose import bounded, clean, established, one_line, stems
+from kite_memory.distill.prose import asks_something_else, bounded, clean, established, one_line, stems, without_emphasis
 from kite_memory.distill.quality_gate import apply_quality_gate
 from kite_memory.model.event import Event, EventType, Provenance, Session
 from kite_memory.model.note import PERSON, Chunk, Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
@@ -106,7 +106,8 @@ def foreign_drafts(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[Off
         yield from _decided(thread, fresh, cues)
         thread = []
         if answer is not None and answer.asked.id in fresh:
-            yield _draft_of(answer, cues)
+            rule: Rule = "reminder" if answer.kind == "fact" else "wish"
+            yield _draft([answer], rule, answer.kind, 2, cues)
     yield from _decided(thread, fresh, cues)
 
 
@@ -133,7 +134,7 @@ def _answer(turn: Turn, earlier: Sequence[Turn], cues: Cues, *, after: _Answer |
     if turn.asked is None:
         return None
     before = earlier[-1] if earlier else None
-    said = one_line(said_by_person(turn.asked))
+    said = one_line(own_part(said_by_person(turn.asked)))
     if not said or len(said) > _TYPED or MACHINE.search(said):
         return None
     offer = _messages(before)[-1] if before is not None and _messages(before) else None
@@ -141,13 +142,17 @@ def _answer(turn: Turn, earlier: Sequence[Turn], cues: Cues, *, after: _Answer |
     agreed = cues.assent.match(said) if offer is not None else None
     goes_on = after is not None and after.kind != "fact" and cues.also.match(said) is not None
     asked = offer is not None and offer.text.rstrip().endswith(_QUESTION)
-    lasting = tuple(each for each in _sentences(said[agreed.end() :] if agreed else said) if _settles(each, cues, asked))
+    sentences = _sentences(said[agreed.end() :] if agreed else said)
+    gone = taken_back(sentences)
+    lasting = tuple(each for at, each in enumerate(sentences) if at not in gone and _settles(each, cues, asked))
     text = " ".join(lasting)
     weight = _weight(text, cues)
     proposed = asked or (offer is not None and (len(text) <= _BRIEF and cues.recommends.search(offer.text[-_BRIEF:]) is not None))
     kind: Literal["decision", "preference", "fact"] = "decision"
     if len(stems(text)) < _FEWEST_STEMS:
-        if not (agreed and proposed and agreed.end() == len(said)):
+        if not (agreed and proposed and agreed.end() == len(said)) or said.endswith(_QUESTION):
+            return None
+        if offer is not None and asks_something_else(_sentences(offer.text)[-1]):
             return None
         lasting = ()
     elif cues.keep.search(text):
@@ -180,8 +185,8 @@ def _weight(text: str, cues: Cues) -> int:
 
 def _settles(sentence: str, cues: Cues, asked: bool) -> bool:
     """Return whether a sentence holds for longer than the moment; ``asked`` is whether it answers a question."""
-    said = _without_connection(sentence, cues)
-    if cues.passing.search(sentence) or (sentence.endswith(_QUESTION) and not _begs(said, cues)):
+    said = _without_connection(unquoted(sentence), cues)
+    if ASKS_BACK.search(sentence) or cues.passing.search(sentence) or (sentence.endswith(_QUESTION) and not _begs(said, cues)):
         return False
     lasting = cues.binding.search(said) or cues.wish.search(said) or cues.cause.search(said)
     if (
@@ -258,11 +263,11 @@ _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 def _sentences(text: str) -> list[str]:
     """Return the sentences; prose of other languages need not begin with a capital letter, nor have blanks between sentences."""
-    said = _MARKUP.sub("", clean(_FENCED.sub(" ", bounded(text, _READ))))
+    said = _EMOJI.sub("", without_emphasis(clean(_FENCED.sub(" ", bounded(text, _READ)))))
     return [each.strip(" -*#>") for each in _BREAK.split(said) if each.strip(" -*#>")]
 
 
-_MARKUP = re.compile(r"\*\*|__|[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?\s?")
+_EMOJI = re.compile(r"[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?\s?")
 
 
 def _messages(turn: Turn) -> list[Event]:
@@ -273,15 +278,9 @@ def _decided(thread: Sequence[_Answer], fresh: Container[str], cues: Cues) -> It
     """Yield what consecutive answers decide together; a bare assent alone decides what was proposed."""
     stated = [each for each in thread if each.said]
     if thread and not stated and thread[-1].asked.id in fresh and thread[-1].offer is not None:
-        yield from _agreed(thread[-1], thread[-1].offer)
+        yield from _agreed(thread[-1], thread[-1].offer, cues)
     elif any(each.asked.id in fresh for each in stated):
         yield _draft(stated, "thread", "decision", 3 if any(each.weight >= _FIRM for each in stated) else 2, cues)
-
-
-def _draft_of(answer: _Answer, cues: Cues) -> OfflineDraft:
-    if answer.kind == "fact":
-        return _draft([answer], "reminder", "fact", 2, cues)
-    return _draft([answer], "wish", "preference", 2, cues)
 
 
 def _draft(
@@ -333,14 +332,15 @@ def _offered(offer: Event | None) -> str:
     return " ".join(kept)
 
 
-def _agreed(answer: _Answer, offer: Event) -> Iterator[OfflineDraft]:
+def _agreed(answer: _Answer, offer: Event, cues: Cues) -> Iterator[OfflineDraft]:
     proposal = _sentences(offer.text)
     if len(stems(offer.text)) < _FEWEST_OF_A_CAUSE or not proposal:
         return
+    advised = (each for each in proposal if cues.recommends.search(each) and not each.endswith(_QUESTION))
     yield OfflineDraft(
         rule="agreed",
         kind="decision",
-        title=_titled(proposal[-1].rstrip("?？ ")),
+        title=_titled(next(advised, proposal[-1]).rstrip("?？ ")),
         body=clip(" ".join(proposal), BODY_CHARS),
         evidence=(offer.id, answer.asked.id),
         importance=2,
@@ -448,7 +448,7 @@ _WHOLE_TITLE = 90
 _SHORTEST_TITLE = 30
 """Least characters of a title that is cut at the end of a clause."""
 
-_REVISION = 6
+_REVISION = 7
 _SAME = 0.6
 """Share of a draft's words in another from which both count as the same."""
 _MOST = 30
@@ -560,7 +560,8 @@ def _item(draft: OfflineDraft, events: Mapping[str, Event], people: frozenset[st
     body = clip(draft.body, BODY_CHARS)
     origin = checked_origin(draft.origin, [events[id] for id in evidence])
     named = tuple(f"{PERSON}{name}" for name in sorted(people) if re.search(rf"\b{re.escape(name)}\b", f"{title} {body}"))
-    entities = (*named, *(each for each in entities_of((draft.title, draft.body)) if each not in people))
+    parts = {*people, *(part for name in people for part in name.split())}
+    entities = (*named, *(each for each in entities_of((draft.title, draft.body)) if each not in parts))
     match draft.kind:
         case "decision":
             return Decision(
@@ -589,9 +590,9 @@ def _item(draft: OfflineDraft, events: Mapping[str, Event], people: frozenset[st
 
 def _topic(items: tuple[RecordItem, ...]) -> Topic:
     first = max(items, key=lambda item: item.importance)
-    return Topic(name=clip(first.title, 60), summary="", items=items, entities=tuple(dict.fromkeys(_entities(items)))[:12])
-
-
-def _entities(items: Sequence[RecordItem]) -> Iterator[str]:
-    for item in items:
-        yield from item.entities
+    return Topic(
+        name=clip(first.title, 60),
+        summary="",
+        items=items,
+        entities=tuple(dict.fromkeys(each for item in items for each in item.entities))[:12],
+    )

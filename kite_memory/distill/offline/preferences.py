@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kite_memory.distill.asked_to_keep import VERB
+from kite_memory.distill.asked_to_keep import VERB, taken_back
 from kite_memory.distill.offline.claims import assertion
 from kite_memory.distill.offline.people import EVERYWHERE, FOR_NOW, MACHINE, asks, directs, is_firm, wishes, without_assent
 from kite_memory.distill.offline.wording import (
@@ -17,6 +17,7 @@ from kite_memory.distill.offline.wording import (
     BOUNDING,
     CODE,
     GUESS,
+    LEANING,
     OFFER,
     ORDERING,
     PASSING,
@@ -35,7 +36,8 @@ from kite_memory.distill.offline.wording import (
     title_of,
     without_opening,
 )
-from kite_memory.distill.prose import one_line, options_in, picked, stems
+from kite_memory.distill.parse_answer import BODY_CHARS
+from kite_memory.distill.prose import asks_something_else, one_line, options_in, picked, retractions, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import SAID_TO_A_REFUSAL
 from kite_memory.text import lazy_regex
@@ -91,6 +93,15 @@ class RulingThread:
                 return begun
         return None
 
+    def parts(self) -> list["RulingThread"]:
+        """Return the thread divided where an answer that the agent did not ask for begins another subject."""
+        found: list[list[PersonAnswer]] = [[]]
+        for answer in self.answers:
+            if found[-1] and _begins_another(answer, found[-1]):
+                found.append([])
+            found[-1].append(answer)
+        return [RulingThread(answers=tuple(each)) for each in found]
+
     def said(self) -> list[str]:
         """Return the answers in the person's words; a few words come after the question that they answer."""
         return [
@@ -114,6 +125,12 @@ class RulingThread:
             sentences.append(each)
             size += len(each.text) + 1
         return tuple(sentences)
+
+
+def _begins_another(answer: PersonAnswer, before: Sequence[PersonAnswer]) -> bool:
+    """Return whether an answer rules about something of its own, and is complete without those before it."""
+    shared = stems(answer.text) & stems(" ".join(each.text for each in before))
+    return not answer.asked_for and len(answer.text.split()) > _FEW_WORDS and answer.weight >= _BINDS and len(shared) <= 1
 
 
 def _question_of(answer: PersonAnswer) -> str:
@@ -189,23 +206,62 @@ def _last_word(turn: Turn) -> Event | None:
 
 
 def recommended(turn: Turn) -> tuple[Sentence, ...]:
-    """Return what the agent's last message of a turn recommends, and the sentence that explains it."""
+    """Return what the agent's last message of a turn recommends, and the sentences that explain it.
+
+    Nothing if it advises against something, takes its advice back, or closes with a question about something else.
+    """
     offer = _last_word(turn)
     if offer is None:
         return ()
     said = sentences_of(offer, offer.text)
+    if said and asks_something_else(said[-1].text):
+        return ()
     for at, each in enumerate(said):
         if RECOMMENDS.search(each.text) and not each.text.endswith(("?", ":")) and not OFFER.search(each.text):
+            if _UNADVISED.search(each.text) or any(_REGRETS.search(after.text) for after in said[at:]):
+                return ()
             sentences = [each, *(after for after in said[at + 1 : at + 4] if not after.text.endswith(("?", ":")))]
             return tuple(sentences) if sum(sentence.words for sentence in sentences) >= 8 else ()
     return ()
+
+
+def advised(sentence: str) -> str:
+    """Return what a recommendation says is to be done; empty if that cannot be understood without what stands around it."""
+    what = _ADVISES.sub("", sentence)
+    return what if len(what.split()) >= _WORDS_OF_ADVICE and len(stems(what)) >= 2 and not LEANING.match(what) else ""
+
+
+_WORDS_OF_ADVICE = 5
+_ADVISES = lazy_regex(
+    r"\W*(?:(?:so|then|and|but|in short|to recap|overall)\W+)?(?:for [^,]{2,60},\s+)?(?:i(?:'d| would)? (?:\w+ly )?(?:suggest"
+    r"|propose"
+    r"|recommend)(?! against)(?: (?:that )?(?:we|you)(?= \w)(?: should)?| to(?= \w))?\s+|(?:my|the) (?:recommendation|suggestion"
+    r"|proposal)(?: here)?(?: is(?: to)?|:)\s+|recommendation:\s+|i(?:'d| would) (?:\w+ly )?(?=(?:use|keep|set|pick|go|start|make"
+    r"|add"
+    r"|put|do)\b))",
+    re.IGNORECASE,
+)
+
+
+_UNADVISED = lazy_regex(
+    r"\b(?:not|never|wouldn't|don't|didn't|won't|can't|cannot|no longer|hardly|hesitate to) (?:\w+ ){0,2}?"
+    r"(?:suggest|propose|recommend\w*|lean|go (?:with|for)|use|keep|set|pick|prefer)\b"
+    r"|\b(?:i|we|was|were|had|have|previously|earlier|originally|initially|first) (?:\w+ )?(?:recommended|suggested|proposed)\b"
+    r"|\b(?:recommendation|suggestion|proposal|decision) was\b|\bnot (?:the )?recommended\b",
+    re.IGNORECASE,
+)
+_REGRETS = lazy_regex(
+    r"\b(?:(?:was|is|were) (?:a mistake|wrong|mistaken|a bad (?:idea|call))|no longer (?:recommend|think|believe)|scratch that"
+    r"|take (?:it|that) back|(?:i was|i'm) (?:wrong|mistaken))\b",
+    re.IGNORECASE,
+)
 
 
 def taken(said: str, before: Turn) -> tuple[Sentence, ...]:
     """Return what the agent's last message says of the one thing that a person's few words choose."""
     offer = _last_word(before)
     chosen = _GOES_WITH.match(said)
-    if offer is None or chosen is None or "?" in said or PASSING.search(said):
+    if offer is None or chosen is None or "?" in said or PASSING.search(said) or taken_back([said]):
         return ()
     what = stems(chosen["what"])
     fits = [each for each in sentences_of(offer, offer.text) if what and what <= each.stems and not each.text.endswith(("?", ":"))]
@@ -215,6 +271,43 @@ def taken(said: str, before: Turn) -> tuple[Sentence, ...]:
 _GOES_WITH = lazy_regex(
     r"\W*(?:(?:ok(?:ay)?|yes|ye[ap]h?|yep|no|so|then|right|good|agreed)[\s,.;:—–-]+)*(?:(?:we|i|let'?s)(?:'ll| will)? )?"
     r"(?:go (?:with|for)|stick (?:with|to)|use|take|pick|choose)\s+(?P<what>\S+(?: \S+){0,4}?)(?: then| please| instead)?[.!]*$",
+    re.IGNORECASE,
+)
+
+
+def turns_down(after: Turn | None) -> bool:
+    """Return whether a person turns down or undoes what the agent has just said or made."""
+    return after is not None and after.asked is not None and _NO.match(said_by_person(after.asked)[:200]) is not None
+
+
+def refutes(after: Turn | None, said: Sequence[Sentence]) -> bool:
+    """Return whether a theory is refuted in the next turn: by the person, or by the agent, who takes it back in its words."""
+    if after is None:
+        return False
+    if after.asked is not None and _WRONG.match(said_by_person(after.asked)[:200]):
+        return True
+    about = stems(" ".join(each.text for each in said))
+    return any(each.about and 3 * len(each.about & about) >= len(each.about) for each in retractions(after.events))
+
+
+_NO = lazy_regex(
+    r"\W*(?:(?:please|ok(?:ay)?|hm+|sorry|wait|actually|well)\W+)*(?:no|nope|nah|wrong|don'?t|do not|instead|rather"
+    r"|that'?s (?:not|wrong)"
+    r"|undo|revert|roll (?:\w+ )?back|take (?:it|that|this) (?:back|out)|back (?:it|that|this) out)\b(?!-\w| (?:problem|worries))",
+    re.IGNORECASE,
+)
+_STILL = (
+    r"still (?:\w+ )?(?:slow|fail\w*|broken|break\w*|happen\w*|the same|not|no|hang\w*|crash\w*|wrong|get\w*|see\w*|doesn'?t"
+    r"|don'?t|can'?t|occur\w*"
+    r"|there|red|leak\w*|time\w*|time out|return\w*|show\w*)\b"
+)
+_WRONG = lazy_regex(
+    rf"\W*(?:(?:no|nope|nah|hm+|sorry|well|but)\W+)*(?:wrong\b|that'?s (?:wrong|not|nonsense|incorrect)|(?:that|this|it) (?:is"
+    rf"|was) (?:wrong|not)\b"
+    rf"|that (?:was|is)n'?t|(?:it|that|this|they|the \w+)(?:'s| is| are)? {_STILL}|{_STILL}|(?:that|it|this) (?:didn'?t|did not"
+    rf"|doesn'?t|does not) "
+    r"(?:help|fix|work|change|solve|cut)|not (?:fixed|it\b|true|the (?:cause|reason|problem|issue))|undo\b|revert\b"
+    r"|roll (?:\w+ )?back\b)",
     re.IGNORECASE,
 )
 
@@ -235,7 +328,8 @@ def clauses(text: str) -> list[str]:
 
 
 _LEADS_IN = lazy_regex(
-    r"^(?:(?:and|but|also|so|then|ok(?:ay)?|yes|ye[ap]h?|yep|no(?=\s*[,.:;-])|nope|good|exactly|right|fine|same|well)\b[\s,.:;-]*)+",
+    r"^(?:(?:and|but|also|so|then|ok(?:ay)?|yes|ye[ap]h?|yep|no(?=\s*[,.:;-])|nope|good|exactly|right|fine|same"
+    r"|well)\b(?!-\w)[\s,.:;-]*)+",
     re.IGNORECASE,
 )
 
@@ -338,7 +432,7 @@ def _wishes(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
                 rule="wish",
                 kind="preference",
                 title=title_of(without_opening(wish.text)),
-                body=in_own_words(wish.text, _QUOTED),
+                body=in_own_words(wish.text, BODY_CHARS),
                 evidence=(event.id,),
                 importance=3 if is_firm(wish.text) else 2,
                 origin="user",

@@ -13,8 +13,9 @@ from itertools import accumulate
 from typing import Literal
 
 from kite_memory.distill.asked_to_keep import VERB as VERB_OF_REQUEST
+from kite_memory.distill.asked_to_keep import with_exceptions
 from kite_memory.distill.parse_answer import TITLE_CHARS
-from kite_memory.distill.prose import bounded, clean, one_line, sentences, stems
+from kite_memory.distill.prose import bounded, clean, one_line, sentences, stems, without_emphasis
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.model.note import Origin, Rejected
 from kite_memory.text import lazy_regex
@@ -43,7 +44,7 @@ BINDING, BOUNDING = (
 )
 PASSING = lazy_regex(rf"\b(?:{'|'.join(_DATA['person']['passing'])})\b", re.IGNORECASE)
 ASKING, ORDERING, TELLING = (_opens(_DATA["person"][cue]) for cue in ("asking", "ordering", "telling"))
-ASSENT = lazy_regex(rf"\W*(?:(?:{'|'.join(_DATA['person']['assent'])})(?:\W+|$))+", re.IGNORECASE)
+ASSENT = lazy_regex(rf"\W*(?:(?:{'|'.join(_DATA['person']['assent'])})(?!-\w)(?:\W+|$))+", re.IGNORECASE)
 CHOSE = lazy_regex(
     r"\b(?:i|we)(?:'ve| have)? (?:chosen?|picked|went with|opted for|decided (?:on|for|to use)|used)\b.{2,120}\b(?:over|instead of"
     r"|rather than|not)\b",
@@ -112,7 +113,8 @@ def said_by_person(event: Event) -> str:
 def sentences_of(event: Event, text: str) -> tuple[Sentence, ...]:
     found: list[tuple[int, str, str]] = []
     for number, (heading, block) in enumerate(_blocks(_THOUGHT.sub("", clean(bounded(text, _READ).replace("’", "'"))))):
-        found.extend((number, heading, sentence) for sentence in sentences(block))
+        said = sentences(block)
+        found.extend((number, heading, sentence) for sentence in (with_exceptions(said) if event.role == "user" else said))
         if len(found) >= _MOST_SENTENCES:
             break
     return tuple(
@@ -136,7 +138,7 @@ _HEADING = lazy_regex(r"#{1,6} +(?P<title>.*)")
 _BOLD_HEADING = lazy_regex(r"\*\*(?P<title>[^*]{2,80})\*\*:?")
 _ITEM = lazy_regex(r"(?:[-*•✓✔✅❌]|\d{1,2}[.)]|\([a-z0-9]\))\s+")
 _TASK = lazy_regex(r"\[[ xX]\]\s+")
-_MARKUP = lazy_regex(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])|[✅❌✓✔☑🎉⚠️ℹ️]+\s*")
+_EMOJI = lazy_regex(r"[✅❌✓✔☑🎉⚠️ℹ️]+\s*")
 _TAG = lazy_regex(r"</?[a-z][a-z_-]{1,30}>")
 _LINK = lazy_regex(r"\[([^\]\n]{1,120})\]\([^)\s]{1,400}\)")
 
@@ -165,8 +167,8 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 def _plain(text: str) -> str:
     """Remove emphasis, links and tags; text in backticks is unchanged."""
-    parts = _LINK.sub(r"\1", text).split("`")
-    return "`".join(part if at % 2 else _MARKUP.sub("", _TAG.sub("", part)) for at, part in enumerate(parts)).strip()
+    parts = without_emphasis(_LINK.sub(r"\1", text)).split("`")
+    return "`".join(part if at % 2 else _EMOJI.sub("", _TAG.sub("", part)) for at, part in enumerate(parts)).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +203,8 @@ _TITLE_WORDS, _SHORT_TITLE = 20, 12
 _TITLE = 120
 _FEWEST_TITLE_WORDS = 4
 _OPENING = lazy_regex(
-    r"(?:(?:so|and|but|also|now|yes|no(?=\s*[,.;:!—–-])|ok|okay|right|well|actually|basically|essentially|importantly|crucially|however"
+    r"(?:(?:so|and|but|also|now|yes|no(?=\s*[,.;:!—–-])|ok|okay|right|well|actually|basically|essentially|importantly|crucially"
+    r"|however"
     r"|therefore|thus|hence|worse|better still|interestingly|notably|note(?: that)?|worth noting(?: that)?|in short|in other words"
     r"|bottom line|net effect|net result"
     r"|key insight|the (?:key|important) (?:thing|point)(?: here)?(?: is)?(?: that)?|(?:the )?(?:root cause"
@@ -217,14 +220,15 @@ _OPENING = lazy_regex(
     r"unfortunately|looking (?:deeper|closer)|short answer(?=\s*[:—–-])"
     r"|(?:one|another) (?:small |last )?(?:leftover|footnote|caveat|nuance|note)(?=\s*[:—–-])"
     r"|worth flagging(?: in [^:]{2,30})?(?=\s*:)|(?:the )?(?:problem|issue|bug|(?:root )?cause|culprit)(?=\s*[:—–-])"
-    r"|(?:make|be) sure(?: that)?(?: (?:you|we))?(?: to)?|btw|by the way|oh|nope|nah)\b[\s,:;.!—–-]*)+",
+    r"|(?:make|be) sure(?: that)?(?: (?:you|we))?(?: to)?|btw|by the way|oh|nope|nah)\b(?!-\w)[\s,:;.!—–-]*)+",
     re.IGNORECASE,
 )
 _RUN_UP = lazy_regex(
     r"(?:(?:(?:and|also|but|so(?! (?:that|you|far)\b)|ok(?:ay)?|oh|ah|hey|btw|by the way|yes|yeah|yep|thanks|thank you|thx|plus)\b"
-    r"[\s,:;.!—–-]*|(?:no|nope|nah|hm+|well|right|fine|great|good|nice|cool|perfect|awesome|sure|then|again|wait|actually|sorry|hi|hello"
+    r"(?!-\w)[\s,:;.!—–-]*|(?:no|nope|nah|hm+|well|right|fine|great|good|nice|cool|perfect|awesome|sure|then|again|wait|actually"
+    r"|sorry|hi|hello"
     r"|noted|(?:just )?to be clear|(?:new|house|general) rule|(?:and )?(?:one (?:more|other|last)|another) (?:thing|point|rule))\b"
-    r"\s*[,:;.!—–-]+\s*)){1,6}(?=\S)",
+    r"(?!-\w)\s*[,:;.!—–-]+\s*)){1,6}(?=\S)",
     re.IGNORECASE,
 )
 
@@ -250,20 +254,25 @@ def in_own_words(said: str, limit: int) -> str:
 
 
 _MANNER = lazy_regex(
-    r"^(?:(?:since|because|when|if|although|given|looking at|based on|according to|as|after|before|for|with|in|on|at"
-    r"|from)\s[^,;]{3,90},\s+)(?=\S+\s+\S+\s+\S+\s+\S)",
+    r"^(?:(?:since|because|although|given|looking at|based on|according to|as)\s[^,;]{3,90},\s+)(?=\S+\s+\S+\s+\S+\s+\S)",
     re.IGNORECASE,
 )
-"""Introductory phrases before a sentence's main part."""
+"""Reasons before a sentence's main part; where and when it holds, a title keeps."""
 _NUMBERED = lazy_regex(r"^(?:\(?\d{1,2}[.)]|\(?[a-z]\))\s+(?=\S+\s)")
 """Number of a sentence within its list, which is dropped."""
 _CLAUSE_END = lazy_regex(
-    r"\s[—–-]{1,2}\s|[;:]\s|,\s(?=(?:so|which|because|since|but|and|or|then|while|though|although|not|never|always|rather|instead|even"
+    r"\s[—–-]{1,2}\s|[;:]\s|,\s(?=(?:so|which|because|since|but|and|or|then|while|though|although|not|never|always|rather|instead"
+    r"|even"
     r"|if|when|as|unless|except|otherwise|plus|don'?t|use)\b)|\s\("
     r"|\s(?=(?:because|since|so that|which means|meaning|in order to|even though|although|whereas)\b)"
     r"|[.!?](?:\s|$)",
     re.IGNORECASE,
 )
+_LIMITS = lazy_regex(
+    r"[\s(]*(?:(?:but|and) (?:not|only)|unless|except|excluding|otherwise|only|if|when|outside|apart from|other than)\b",
+    re.IGNORECASE,
+)
+"""A continuation that says where the clause before it does not hold."""
 _DANGLING = frozenset(
     re.findall(
         "[a-z'.]+",
@@ -314,8 +323,11 @@ def title_of(sentence: str) -> str:
             text = f"{chosen} {text}"
     head = text
     fits = len(text.split()) <= _SHORT_TITLE
-    for end in _CLAUSE_END.finditer(text):
-        if len(text[: end.start()].split()) >= 4 and not (fits and end.group().startswith(",")):
+    whole = len(text.split()) <= _TITLE_WORDS and len(text) <= _TITLE
+    ends = [*_CLAUSE_END.finditer(text)]
+    limit = max((end.start() for end in ends if whole and _LIMITS.match(text, end.end())), default=-1)
+    for end in ends:
+        if end.start() > limit and len(text[: end.start()].split()) >= 4 and not (fits and end.group().startswith(",")):
             head = text[: end.start()]
             break
     head = _balanced(" ".join(_whole(head.split())).strip(" .:;,-—–\"'"))
@@ -323,7 +335,8 @@ def title_of(sentence: str) -> str:
 
 
 _RANKED = lazy_regex(
-    r"^(?:(?:critical|high|medium|low|minor|major|nit|blocker|info|note|caveat|p[0-4]|finding|point|item|commit|step|phase|layer|fix|bug)"
+    r"^(?:(?:critical|high|medium|low|minor|major|nit|blocker|info|note|caveat|p[0-4]|finding|point|item|commit|step|phase|layer"
+    r"|fix|bug)"
     r"(?: (?:severity|priority))?(?: to be aware of)?(?: #?\d+)?(?: \([^)]{1,40}\))?\s*(?::|\s[—–-])\s*)+(?=\S+\s+\S+\s+\S)",
     re.IGNORECASE,
 )
@@ -525,7 +538,10 @@ def entities_of(texts: Iterable[str], most: int = 10) -> tuple[str, ...]:
     return tuple(found.values())[:most]
 
 
-_LOST = r"(?P<this>[^\s,.;:()—]+(?:\s[^\s,.;:()—]+){0,7})"
+_LOST = (
+    r"(?P<this>[^\s,.;:()—]+(?:\s(?!(?:because|since|due to|which|in order to|so(?= \S)|as(?= (?:it|they|we|that)\b))\b)"
+    r"[^\s,.;:()—]+){0,7})"
+)
 _RULED_OUT = (
     lazy_regex(
         rf"\b(?:instead of|rather than|as opposed to)\s+{_LOST}(?:[,;:—(]|\.(?:\s|$)|$|\s(?=(?:because|since|so|as|which|for"
