@@ -398,7 +398,7 @@ class Recall:
         first = not prompt.situation.position
         if self._cards is None or not prompt.project:
             return (), pointers
-        asked = self._cards.asked(prompt.text, project=prompt.project, session=prompt.session, of_the_past=asks)
+        asked = self._cards.told(prompt.text, project=prompt.project, session=prompt.session, of_the_past=asks)
         asked = [quote for quote in asked if quote.id not in shown and cited.isdisjoint(quote.evidence)]
         if (pointers or chosen) and not first:
             return asked, pointers

@@ -10,7 +10,7 @@ from kite_memory.model.event import Event, EventType, Session, opens_turn
 from kite_memory.model.hit import Fix, Quote
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line
-from kite_memory.text.error_signature import first_failure, normal, signatures
+from kite_memory.text.error_signature import normal, signatures
 from kite_memory.text.quoting import plain_line
 from kite_memory.text.shell import invocations, writes
 from kite_memory.timeline.progress import is_change
@@ -25,7 +25,7 @@ _EVENTS_OF_CALL = 6
 _BEFORE, _AFTER = 400, 400
 """Events around a change: before it the prompt that led to it, after it the commit that includes it."""
 _SAID = 160
-_ASKED, _QUOTED_AMONG = 1_200, 12
+_ASKED, _QUOTED_AMONG, _LINES = 1_200, 12, 40
 _QUOTED_WORDS, _FEWEST_QUOTED, _SHORTEST_QUOTED = 8, 3, 15
 _TELLS_OF_A_FAILURE = lazy_regex(
     r"fail|error|exception|panic|crash|denied|refused|invalid|cannot|can['’]t|again|why|[A-Z][a-z]+[A-Z]"
@@ -151,9 +151,12 @@ def fix_of_quoted_failure(timeline: Timeline, text: str, *, project: str, beside
     asked = " ".join(text[:_ASKED].split())
     types = frozenset({EventType.ERROR, EventType.TEST_RESULT})
     for hit in timeline.search.find(EventQuery(text=asked, types=types, project=project, limit=_QUOTED_AMONG)):
-        line = first_failure(hit.event.text) or hit.event.text.partition("\n")[0]
-        if hit.event.session != besides and _quotes(asked, line) and (fix := timeline.fixes.fix_of(hit.event)) is not None:
-            return _told(_met(timeline, [(line, hit.event)]), fix)
+        lines = [line for line in hit.event.text[:_READ].splitlines()[:_LINES] if signatures(line)] or hit.event.text.splitlines()[
+            :1
+        ]
+        line = next((each for each in lines if _quotes(asked, each)), "")
+        if line and hit.event.session != besides and (fix := timeline.fixes.fix_of(hit.event)) is not None:
+            return _told(_met(timeline, [(line.strip(), hit.event)]), fix)
     return None
 
 
