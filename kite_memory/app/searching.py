@@ -493,7 +493,7 @@ class TimelineConversations:
     timeline: Timeline | None = None
     """Where failures are looked up; without it none are."""
 
-    def told(self, text: str, *, project: str, session: str, of_the_past: bool) -> Sequence[Quote]:
+    def answer(self, text: str, *, project: str, session: str, of_the_past: bool) -> Sequence[Quote]:
         try:
             met = self.timeline and fix_of_quoted_failure(self.timeline, text, project=project, besides=session)
         except (KiteError, sqlite3.Error):

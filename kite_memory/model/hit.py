@@ -129,7 +129,7 @@ class ConversationLookup(Protocol):
         """
         ...
 
-    def told(self, text: str, *, project: str, session: str, of_the_past: bool) -> Sequence[Quote]:
+    def answer(self, text: str, *, project: str, session: str, of_the_past: bool) -> Sequence[Quote]:
         """Return how a failure that the prompt quotes went away before, and what was said where it plainly asks ``of_the_past``."""
         ...
 

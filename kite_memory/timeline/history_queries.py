@@ -27,7 +27,7 @@ _BEFORE, _AFTER = 400, 400
 _SAID = 160
 _ASKED, _QUOTED_AMONG, _LINES = 1_200, 12, 40
 _QUOTED_WORDS, _FEWEST_QUOTED, _SHORTEST_QUOTED = 8, 3, 15
-_TELLS_OF_A_FAILURE = lazy_regex(
+_SPEAKS_OF_FAILURE = lazy_regex(
     r"fail|error|exception|panic|crash|denied|refused|invalid|cannot|can['’]t|again|why|[A-Z][a-z]+[A-Z]"
 )
 _NAME_OF_A_FAILURE = lazy_regex(r"\b(?!\w*(?:Error|Exception|Warning)\b)(?:[A-Z][a-z]+){3,}\b")
@@ -146,7 +146,7 @@ def fix_of_quoted_failure(timeline: Timeline, text: str, *, project: str, beside
 
     ``besides`` is the id of a session to leave out.
     """
-    if not project or not _TELLS_OF_A_FAILURE.search(text[:_ASKED]):
+    if not project or not _SPEAKS_OF_FAILURE.search(text[:_ASKED]):
         return None
     asked = " ".join(text[:_ASKED].split())
     types = frozenset({EventType.ERROR, EventType.TEST_RESULT})
@@ -156,11 +156,11 @@ def fix_of_quoted_failure(timeline: Timeline, text: str, *, project: str, beside
         ]
         line = next((each for each in lines if _quotes(asked, each)), "")
         if line and hit.event.session != besides and (fix := timeline.fixes.fix_of(hit.event)) is not None:
-            return _told(_met(timeline, [(line.strip(), hit.event)]), fix)
+            return _quote_of(_met(timeline, [(line.strip(), hit.event)]), fix)
     return None
 
 
-def _told(met: FailureMatch, fix: Fix) -> Quote:
+def _quote_of(met: FailureMatch, fix: Fix) -> Quote:
     files = f" after changes to {', '.join(file.rpartition('/')[2] for file in fix.files[:3])}" if fix.files else ""
     said = f" after the user wrote “{clip_line(fix.said, _SAID)}”" if fix.said else ""
     done = [f"`{clip_line(step, _SAID // 2)}`" for step in fix.steps if writes(step) or not only_looks(step)][-2:]

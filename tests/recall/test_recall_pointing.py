@@ -259,7 +259,7 @@ class Talks:
         self.asked.append(text)
         return [TALK]
 
-    def told(self, text: str, *, project: str, session: str, of_the_past: bool) -> Sequence[Quote]:
+    def answer(self, text: str, *, project: str, session: str, of_the_past: bool) -> Sequence[Quote]:
         return ()
 
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
