@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 run: $(VENV)/.run-ready
 	$(BIN)/kmem up --foreground
 
+# Empty means off. The tests start hundreds of processes, and each of pytest's workers would compile every test file again.
+export PYTHONDONTWRITEBYTECODE :=
 SHARE ?= 0.2
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 

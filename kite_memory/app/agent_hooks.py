@@ -17,7 +17,7 @@ from typing import Literal, Protocol, TypeVar
 
 import orjson
 
-from kite_memory.app.session_context import ABOUT, TOOL_EVENTS, HookContext, ToolCall, last_work, read_hook_input
+from kite_memory.app.session_context import ABOUT, TOOL_EVENTS, EarlierWork, HookContext, ToolCall, last_work, read_hook_input
 from kite_memory.distill.judge import JudgeQueue, RedactingJudge, Report, bounded_question, fit_to_leave
 from kite_memory.errors import KiteError
 from kite_memory.model.event import EventType
@@ -154,6 +154,7 @@ class HookHandler:
         self._team = team
         self._monotonic = monotonic_clock
         self._left_to_do = left_to_do
+        self._work = EarlierWork(timeline, clock)
         self._capture = capture
         self._timeline = timeline
         self._judges = None
@@ -338,7 +339,10 @@ class HookHandler:
         prompt = _prompt(context, left)
         injection = self._recall.answer(prompt, delivery=delivery)
         left = self._spend(session, _cost(injection), delivery)
-        text = "\n".join(filter(None, (opening, injection.block)))
+        work = self._work.asked(context.text, context.project, besides=session, begins=not prompt.situation.position)
+        earlier = work.block() if context.project else ""
+        left = self._spend(session, estimated_tokens(earlier), delivery)
+        text = "\n".join(filter(None, (opening, earlier, injection.block)))
         if query is not None and left >= _LEAST_TOKENS and len(injection.hits) < self._recall.notes_per_prompt:
             of_team = self._recall.from_the_team(prompt, query.hits(), beside=injection, tokens=left, delivery=delivery)
             left = self._spend(session, _cost(of_team), delivery)

@@ -14,6 +14,7 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 from kite_memory.app.searching import answers, is_an_answer, nearness_of_turns
+from kite_memory.app.session_context import EarlierWork
 from kite_memory.app.timeline_queries import TimelineQueries, named, no_polisher
 from kite_memory.app.timeline_queries import since as time_since
 from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Polisher, Unsaid, WrittenAnswer
@@ -28,7 +29,7 @@ from kite_memory.recall.search import Query
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import age, clip, without_emphasis
+from kite_memory.text.display import age, clip, is_chatter, ungreeted, without_emphasis
 from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
@@ -41,13 +42,10 @@ if TYPE_CHECKING:
     from kite_memory.app.searching import SearchableNotes
     from kite_memory.timeline.conversations import Vector
 
-NOTES = 8
-EVENTS = 12
+NOTES, EVENTS = 8, 12
 _MOST_SENTENCES, _MOST_OF_TWO = 5, 7
 """Sentences of an answer without a model, and of one that quotes two conversations."""
-_SENTENCE = 320
-_READ = 6_000
-_SENTENCES_OF_A_PIECE = 60
+_SENTENCE, _SENTENCES_OF_A_PIECE, _READ = 320, 60, 6_000
 _LEAST_COVERED = 0.4
 """Least share of the question's words, by weight, that a sentence repeats; it must repeat two words, if there are two."""
 _NEAR = 0.4
@@ -129,13 +127,14 @@ class Evidence:
     """Of a note, the person's words that its body begins with; what it says answers them."""
     rests_on: frozenset[str] = frozenset()
     """Of a note, its own evidence."""
+    elsewhere: bool = False  # a note of another project than the question's
 
     @property
     def piece(self) -> EvidencePiece:
         return EvidencePiece(head=f"{self.title}, {self.at:%Y-%m-%d}", text=self.text)
 
 
-def of_note(hit: Hit) -> Evidence:
+def of_note(hit: Hit, here: str = "") -> Evidence:
     note = hit.note
     status = "" if note.status is NoteStatus.ACCEPTED else f", {note.status.value}"
     asked, said = asked_and_said(redact(drop_private(prose(note.body)))[:_READ])
@@ -149,6 +148,7 @@ def of_note(hit: Hit) -> Evidence:
         name=note.name,
         asked=asked,
         rests_on=frozenset(note.evidence),
+        elsewhere=bool(here) and note.project not in ("", here),
     )
 
 
@@ -225,11 +225,8 @@ def sentences_of_evidence(conversations: Sequence[Settled], evidence: Sequence[E
     for each in conversations:
         said = evidence[each.said]
         marked = f" (it came up again on {each.later.astimezone():%Y-%m-%d})" if each.later else ""
-        quotes.append(
-            CitedSentence(
-                text=f"On {said.at.astimezone():%Y-%m-%d}{marked}: “{clip(one_line(said.text), _QUOTED)}”", rests_on=(each.said,)
-            )
-        )
+        text = f"On {said.at.astimezone():%Y-%m-%d}{marked}: “{clip(ungreeted(said.text), _QUOTED)}”"
+        quotes.append(CitedSentence(text=text, rests_on=(each.said,)))
         if each.recap is not None:
             recap = [
                 each for each in _sentences_of(evidence[each.recap]) if not _OFFER.match(each[0]) and not each[0].endswith("?")
@@ -350,7 +347,7 @@ def _sentences_of(piece: Evidence) -> Iterator[tuple[str, frozenset[str]]]:
     taken = 0
     for paragraph in _PARAGRAPH.split(_CODE.sub("\n\n", piece.text)):
         for sentence in sentences(without_emphasis(_LINE_MARKUP.sub("", paragraph))):
-            if len(sentence) >= 12 and taken < _SENTENCES_OF_A_PIECE:
+            if len(sentence) >= 12 and taken < _SENTENCES_OF_A_PIECE and not is_chatter(sentence):
                 taken += 1
                 yield sentence, stems(f"{piece.asked} {sentence}" if taken == 1 else sentence)
     if not taken and piece.text.strip():
@@ -373,7 +370,6 @@ def _by_meaning(evidence: Sequence[Evidence]) -> tuple[CitedSentence, ...]:
 
 
 Json = dict[str, Any]
-
 _LONGEST_QUESTION = 4_000
 
 
@@ -410,11 +406,13 @@ class QuestionAnswering(TimelineQueries):
         words = redact(drop_private(beginning(question, _LONGEST_QUESTION))).strip()
         if not words:
             raise UsageError("there is no question", hint='as in: kmem ask "why did we choose postgres?"')
+        here = named(project) or project_of(cwd)
+        if not since and (work := EarlierWork(self._timeline, self._clock).asked(words, here)).lines:
+            return {**work.answer(words), "took_ms": time_since(began)}
         evidence, conversations = self._evidence(words, named(project), age(since, self._clock()), cwd)
         answerer = None if offline else self._answerer()
-        by, remark = "offline", ""
+        by, remark, dropped = "offline", "", 0
         sentences: Sequence[CitedSentence] = ()
-        dropped = 0
         if answerer is not None and evidence:
             match answerer.answer(words, [each.piece for each in evidence]):
                 case WrittenAnswer() as said:
@@ -456,7 +454,8 @@ class QuestionAnswering(TimelineQueries):
             CardQuery(text=question, project=here, within=project, since=since, limit=_CARDS), self._meaning
         )
         events = self._timeline.search.find(EventQuery(text=question, project=project, since=since, limit=EVENTS))
-        evidence = [*map(of_note, notes), *(of_event(hit.event, hit.session, hit.score) for hit in events if not hit.near)]
+        of_events = (of_event(hit.event, hit.session, hit.score) for hit in events if not hit.near)
+        evidence = [*(of_note(hit, here) for hit in notes), *of_events]
         conversations: list[Settled] = []
         for hit in self._about(question, cards):
             later = hit.later.at if hit.later else None
@@ -529,7 +528,7 @@ class QuestionAnswering(TimelineQueries):
         self, question: str, evidence: Sequence[Evidence], conversations: Sequence[Settled]
     ) -> list[CitedSentence]:
         """Return sentences of notes, of a conversation that surely fits, and of single messages if they say more than that; first
-        those that say most of the question. A message that one of the notes was made of is not quoted again.
+        those that say most of the question, last other projects'. A message that a note was made of is not quoted again.
         """
         said = extract(question, evidence)
         of_notes = [each for each in said if any(evidence[place].kind == "note" for place in each.rests_on)]
@@ -547,7 +546,8 @@ class QuestionAnswering(TimelineQueries):
         groups = [(in_notes, of_notes), (in_own, own), (in_others, others if not own or in_others > in_own else [])]
         groups.sort(key=lambda each: -each[0])
         most = _MOST_SENTENCES if len({_session_of(evidence[each.said]) for each in conversations}) < 2 else _MOST_OF_TWO
-        return [*chain.from_iterable(group for _, group in groups)][:most]
+        found = chain.from_iterable(group for _, group in groups)
+        return sorted(found, key=lambda each: all(evidence[at].elsewhere for at in each.rests_on))[:most]
 
     def _resolved(self, sentence: CitedSentence, evidence: Sequence[Evidence]) -> CitedSentence | None:
         rests_on = tuple(place for place in sentence.rests_on if self._resolves(evidence[place]))

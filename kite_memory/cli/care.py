@@ -68,7 +68,7 @@ def _unhook(settings: Config) -> bool:
     from kite_memory.cli import setup
 
     well = True
-    for agent in setup.agents(settings):
+    for agent in setup.hooked_agents(settings):
         try:
             if isinstance(plan := setup.plan_uninstall(agent, settings), Edit):
                 setup.carry_out(agent, plan, settings, yes=True, brief=True)

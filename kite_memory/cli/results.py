@@ -65,8 +65,8 @@ def print_status(status: dict[str, Any], *, as_json: bool) -> None:
         print_data(line)
     for problem in status["problems"]:
         print_data(f"problem    {problem['reason']} ({problem['count']}), first in {problem['where']}")
-    for note in status["last_notes"]:
-        line = f"last note  {local_time(note['created'])}  {note['title']}"
+    for number, note in enumerate(status["last_notes"]):
+        line = f"{'' if number else 'last notes':10} {local_time(note['created'])}  {note['title']}"
         print_data(clip_end(line, width()) if sys.stdout is not None and sys.stdout.isatty() else line)
 
 

@@ -242,6 +242,8 @@ def _shown(each: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield each["title"], "bold"
     of = each["project"] or "everywhere"
     yield f"  {each['kind']} · {of} · {_WHOSE[each['origin']]} · {each['created'][:10]} · {each['id'] or each['path']}", "dim"
+    if each.get("because"):  # an older daemon does not say it
+        yield f"  waits because {each['because']}", "dim"
     for line in each["evidence"][:3]:
         yield f"  rests on {line['reference']}" + (f": “{line['text']}”" if line["text"] else ""), "dim"
     if each["contested"]:

@@ -79,6 +79,8 @@ def listen(state: Path, transport: Transport = "auto") -> Listener:
 def _refuse_if_answered(state: Path) -> None:
     try:
         endpoint.connect(str(state), monotonic() + _SECONDS_TO_ANSWER).close()
+    except endpoint.NoProof:
+        return  # a daemon of ours would have the lock that the caller has
     except (BlockingIOError, TimeoutError):
         pass  # a hanging or busy daemon still owns the address
     except (OSError, ValueError):

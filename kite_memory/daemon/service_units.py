@@ -12,8 +12,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from xml.parsers.expat import ExpatError
 from xml.sax.saxutils import escape
 
 from kite_memory.errors import KiteError
@@ -340,6 +341,63 @@ def runs(manager: Manager, pid: int) -> bool:
         said = _asked(("launchctl", "print", f"gui/{manager.uid}/{LABEL}"))
         return re.search(rf"^\s*pid = {pid}$", said, re.MULTILINE) is not None
     return _asked(("systemctl", "--user", "show", "--property=MainPID", "--value", UNIT)).strip() == str(pid)
+
+
+def is_installed(manager: Manager) -> bool:
+    return manager.platform != "win32" and _is_ours(manager.file)
+
+
+def outdated(service: Service, manager: Manager) -> str:
+    """Return what an installed unit should be by now, empty if it is that. Its variables stay, and its program if it exists."""
+    if not is_installed(manager):
+        return ""
+    text = manager.file.read_text(encoding="utf-8", errors="replace")
+    command, environment = _of_agent(text) if manager.platform == "darwin" else _of_unit(text)
+    gone = not command or any(Path(word).is_absolute() and not Path(word).exists() for word in command)
+    path = {"PATH": service.environment["PATH"]} if "PATH" in service.environment else {}
+    needed = replace(service, command=service.command if gone else command, environment=path | environment)
+    due = show(needed, manager)
+    return "" if due == text else due
+
+
+def refresh(service: Service, manager: Manager) -> bool:
+    """Write an outdated unit anew for its next start, and return whether that was needed."""
+    if not (due := outdated(service, manager)):
+        return False
+    _write(manager.file, due)
+    if manager.platform == "darwin":
+        domain = f"gui/{manager.uid}"
+        _ran(("launchctl", "bootout", f"{domain}/{LABEL}"))
+        _ran_in_time(("launchctl", "bootstrap", domain, str(manager.file)))
+    else:
+        _ran(("systemctl", "--user", "daemon-reload"))
+    return True
+
+
+def _of_agent(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the command and the variables in an agent of ours; nothing if it cannot be read."""
+    try:
+        match plistlib.loads(text.encode()):
+            case {"ProgramArguments": [*words], "EnvironmentVariables": {**variables}}:
+                return tuple(map(str, words)), {str(name): str(value) for name, value in variables.items()}
+    except (ValueError, plistlib.InvalidFileException, ExpatError):
+        pass
+    return (), {}
+
+
+_QUOTED_WORD = re.compile(r"\"((?:[^\"\\]|\\.)*)\"")
+_ESCAPED_SIGN = re.compile(r"\\(.)|(%)%")
+
+
+def _of_unit(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the command and the variables in a unit of ours."""
+    found: dict[str, list[str]] = {"ExecStart": [], "Environment": []}
+    for line in text.splitlines():
+        name, _, value = line.partition("=")
+        if name in found:
+            found[name] += [_ESCAPED_SIGN.sub(r"\1\2", word) for word in _QUOTED_WORD.findall(value)]
+    command = tuple(word.replace("$$", "$") if number else word for number, word in enumerate(found["ExecStart"]))
+    return command, dict(variable.split("=", 1) for variable in found["Environment"] if "=" in variable)
 
 
 def start_again(manager: Manager) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kite_memory.distill.prose import clean, one_line, sentences, stems, with_exceptions
+from kite_memory.distill.prose import clean, one_line, sentences, stems
 from kite_memory.text import lazy_regex
 
 
@@ -308,6 +308,24 @@ _COURTESY = lazy_regex(
 _QUOTE = lazy_regex(r"[\"“”]")
 _CODE = lazy_regex(r"`[^`\n]{0,200}`")
 _NOT_PROSE = lazy_regex(r"[{}<>|\\=]|\w\(|;\s*$|->|::")
+
+
+_EXCEPTS = lazy_regex(
+    r"(?:except|unless|otherwise|apart from|other than|only (?:if|when|where|in|on|for|after|before)"
+    r"|but (?:not|never|only|in|on|for|if|when|except))\b",
+    re.IGNORECASE,
+)
+
+
+def with_exceptions(said: Sequence[str]) -> list[str]:
+    """Join each sentence that begins with an exception to the one before it: without it, that says too much."""
+    found: list[str] = []
+    for each in said:
+        if found and _EXCEPTS.match(each) and not each.endswith("?") and not found[-1].endswith("?"):
+            found[-1] = f"{found[-1]} {each}"
+        else:
+            found.append(each)
+    return found
 
 
 def _sentences_of(said: str) -> Iterator[_Sentence]:

@@ -132,24 +132,6 @@ def sentences(block: str) -> list[str]:
     return found
 
 
-_EXCEPTS = lazy_regex(
-    r"(?:except|unless|otherwise|apart from|other than|only (?:if|when|where|in|on|for|after|before)"
-    r"|but (?:not|never|only|in|on|for|if|when|except))\b",
-    re.IGNORECASE,
-)
-
-
-def with_exceptions(said: Sequence[str]) -> list[str]:
-    """Join each sentence that begins with an exception to the one before it: without it, that says too much."""
-    found: list[str] = []
-    for each in said:
-        if found and _EXCEPTS.match(each) and not each.endswith("?") and not found[-1].endswith("?"):
-            found[-1] = f"{found[-1]} {each}"
-        else:
-            found.append(each)
-    return found
-
-
 def stems(text: str) -> frozenset[str]:
     """Return the meaningful words, cut to their first six letters so that ``locks`` matches ``locked``.
 

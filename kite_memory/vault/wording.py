@@ -271,7 +271,7 @@ _CLAUSE_ENDS = lazy_regex(
     re.IGNORECASE,
 )
 _NEGATED = lazy_regex(r"\b(?:no|not|never|cannot|without|nicht|kein\w*|nie)\b|n['’]t\b", re.IGNORECASE)
-_TOLD = lazy_regex(r"\d[\d.,:]*\d|[^\W_]+(?:[._/'-][^\W_]+)*")
+_MAIN_WORD = lazy_regex(r"\d[\d.,:]*\d|[^\W_]+(?:[._/'-][^\W_]+)*")
 _LITTLE = """
     a an the and or but while whereas of to in on at for from by with as is are was were be been being it its this that these those
     we you they he she i our your their his her my not no never always only just also too do does did don't doesn't didn't isn't
@@ -280,9 +280,9 @@ _LITTLE = """
     there here please when if one ones need needs then
 """
 _SAYS_LITTLE = frozenset(_LITTLE.split())
-"""Words that do not tell what a clause is about."""
+"""Words that say nothing of what a clause is about."""
 _DIRECTED = frozenset(("after", "before", "into", "instead", "over", "than", "then", "to", "über", "nach", "vor", "statt"))
-_MOST_TOLD, _TWO = 400, 2
+_MOST_MAIN_WORD, _TWO = 400, 2
 
 
 def arranges_otherwise(said: str, held: str) -> bool:
@@ -298,8 +298,8 @@ def arranges_otherwise(said: str, held: str) -> bool:
     beside, there = _beside(mine), _beside(theirs)
     if any(beside[word] and there[word] and beside[word].isdisjoint(there[word]) for word in beside.keys() & there.keys()):
         return True
-    told = (chain.from_iterable(_told(each) for each in clauses) for clauses in (mine, theirs))
-    return _change_places(*([word for word in each if word not in denied & there_denied][:_MOST_TOLD] for each in told))
+    said = (chain.from_iterable(_main_words(each) for each in clauses) for clauses in (mine, theirs))
+    return _change_places(*([word for word in each if word not in denied & there_denied][:_MOST_MAIN_WORD] for each in said))
 
 
 def _sides(text: str) -> frozenset[tuple[str, str]]:
@@ -308,14 +308,14 @@ def _sides(text: str) -> frozenset[tuple[str, str]]:
     said = re.findall(r"[^\W_]+", text.casefold())
     for place, word in enumerate(said):
         if word in _DIRECTED:
-            before = next((each for each in reversed(said[max(0, place - 4) : place]) if _tells(each)), "")
-            after = next((each for each in said[place + 1 : place + 5] if _tells(each)), "")
+            before = next((each for each in reversed(said[max(0, place - 4) : place]) if _is_main_word(each)), "")
+            after = next((each for each in said[place + 1 : place + 5] if _is_main_word(each)), "")
             if before and after and before != after:
                 found.add((before, after))
     return frozenset(found)
 
 
-def _tells(word: str) -> bool:
+def _is_main_word(word: str) -> bool:
     return word not in _SAYS_LITTLE and word not in _DIRECTED and (len(word) > 1 or word.isdigit())
 
 
@@ -325,8 +325,8 @@ def _clauses_of(text: str) -> list[str]:
     return [each for each in found if not any(each in other and each != other for other in found)]
 
 
-def _told(clause: str) -> list[str]:
-    return [_stem(word) for word in _TOLD.findall(clause) if word not in _SAYS_LITTLE]
+def _main_words(clause: str) -> list[str]:
+    return [_stem(word) for word in _MAIN_WORD.findall(clause) if word not in _SAYS_LITTLE]
 
 
 def _stem(word: str) -> str:
@@ -337,23 +337,23 @@ def _stem(word: str) -> str:
 
 
 def _denied(clauses: Sequence[str]) -> frozenset[str]:
-    """Return the first telling word after each negation, and the second where another clause has the first, too."""
-    often = Counter(chain.from_iterable(frozenset(_told(each)) for each in clauses))
-    denied = [_told(rest) for clause in clauses for rest in _NEGATED.split(clause)[1:]]
-    return frozenset(chain.from_iterable(told[: 1 + (often[told[0]] > 1)] for told in denied if told))
+    """Return the first main word after each negation, and the second where another clause has the first, too."""
+    often = Counter(chain.from_iterable(frozenset(_main_words(each)) for each in clauses))
+    denied = [_main_words(rest) for clause in clauses for rest in _NEGATED.split(clause)[1:]]
+    return frozenset(chain.from_iterable(said[: 1 + (often[said[0]] > 1)] for said in denied if said))
 
 
 def _affirmed(clauses: Sequence[str]) -> frozenset[str]:
     """Return the words that stand only in clauses without a negation."""
-    plain = frozenset(chain.from_iterable(_told(each) for each in clauses if not _NEGATED.search(each)))
-    return plain - frozenset(chain.from_iterable(_told(each) for each in clauses if _NEGATED.search(each)))
+    plain = frozenset(chain.from_iterable(_main_words(each) for each in clauses if not _NEGATED.search(each)))
+    return plain - frozenset(chain.from_iterable(_main_words(each) for each in clauses if _NEGATED.search(each)))
 
 
 def _beside(clauses: Sequence[str]) -> dict[str, frozenset[str]]:
     """Return, for each word that stands in one clause alone, the others of those that do."""
-    told = [frozenset(_told(clause)) for clause in clauses]
-    once = {word for word, times in Counter(chain.from_iterable(told)).items() if times == 1}
-    return {word: (each & once) - {word} for each in told for word in each & once}
+    said = [frozenset(_main_words(clause)) for clause in clauses]
+    once = {word for word, times in Counter(chain.from_iterable(said)).items() if times == 1}
+    return {word: (each & once) - {word} for each in said for word in each & once}
 
 
 def _change_places(mine: Sequence[str], theirs: Sequence[str]) -> bool:

@@ -27,7 +27,7 @@ from kite_memory.recall.embedder import Embedder
 from kite_memory.redaction import redact
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.system.sqlite import broken
-from kite_memory.wiring.launch import daemon_command, daemon_environment
+from kite_memory.wiring.launch import daemon_command, service_environment
 from kite_memory.wiring.services import Services, open_services, report_error
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def service_of(config: Config) -> "tuple[Service, Manager]":
     socket = Path(paths.socket_path(str(config.state)))
     service = Service(
         command=daemon_command(),
-        environment=daemon_environment(config),
+        environment=service_environment(config),
         writable=tuple(
             dict.fromkeys((config.vault, config.state, config.file.parent, socket.parent, *shared_folder(config.sync.target)))
         ),

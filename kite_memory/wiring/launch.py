@@ -40,6 +40,18 @@ def daemon_environment(config: Config) -> dict[str, str]:
     return kept
 
 
+def service_environment(config: Config) -> dict[str, str]:
+    """Return the variables of a daemon that a service manager starts: also how this shell reaches the network, and finds `claude`.
+
+    On Windows a task has the user's own lasting variables.
+    """
+    names = (*_NETWORK, "PATH") if config.extractor.name == "claude-cli" else _NETWORK
+    ours = daemon_environment(config)
+    if sys.platform == "win32":
+        return ours
+    return {name: value for name in names if (value := os.environ.get(name, "")) and value.isprintable()} | ours
+
+
 def install_command(extra: str, packages: str) -> str:
     """Return the command line that adds an extra, ``packages``, to the running environment."""
     parts = Path(sys.prefix).parts
@@ -102,6 +114,17 @@ def unlink_commands(home: Path) -> tuple[Path, ...]:
 _COMMANDS = ("kmem", "kmem-hook")
 _INSTALLERS = ("uv-receipt.toml", "pipx_metadata.json")
 """What an installer that makes the links itself leaves in the environment."""
+_NETWORK = (
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+)
 _OWN_VARIABLES = (
     "KMEM_EXTRACTOR",
     "KMEM_EMBEDDER",

@@ -3,6 +3,7 @@
 import json
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ SERVER = ServerCommand(
 )
 ALL = pytest.mark.parametrize("agent", connections(PLACES), ids=lambda agent: agent.name)
 JSONS = [agent for agent in connections(PLACES) if agent.dialect.language == "json"]
+CODEX = connection("codex", PLACES).dialect
 REMARKED = [agent for agent in connections(PLACES) if agent.dialect.language == "jsonc"]
 
 THEIR_JSON = """{
@@ -165,6 +167,48 @@ def test_what_a_person_has_said_in_our_entry_stays_in_it(agent: Connection) -> N
     assert again == Nothing(because="the server is there already")
     assert read(dialect, newer)[dialect.key]["kite-memory"] == {**dialect.entry(moved), **said}
     assert read(dialect, after(dialect.plan_remove(newer))) == read(dialect, theirs(dialect))
+
+
+@ALL
+def test_a_variable_that_a_person_gave_our_server_stays_and_an_older_one_of_ours_goes(agent: Connection) -> None:
+    dialect = agent.dialect
+    old = ServerCommand(command="/old/python", args=SERVER.args, environment={"KMEM_HOME": "/old", "HTTPS_PROXY": "http://proxy"})
+    connected = after(dialect.plan_add(theirs(dialect), old))
+
+    now = read(dialect, after(dialect.plan_add(connected, replace(SERVER, environment={"XDG_STATE_HOME": "/state"}))))
+    without = read(dialect, after(dialect.plan_add(connected, replace(SERVER, environment={}))))
+
+    entries = [content[dialect.key]["kite-memory"] for content in (now, without)]
+    assert entries[0][dialect.environment] == {"HTTPS_PROXY": "http://proxy", "XDG_STATE_HOME": "/state"}
+    assert entries[1][dialect.environment] == {"HTTPS_PROXY": "http://proxy"}
+    assert dialect.command_in(connected) == ("/old/python", *SERVER.args)
+    assert dialect.command_in(theirs(dialect)) == dialect.command_in(None) == ()
+
+
+def test_what_a_person_remarked_in_our_table_stays_when_it_is_brought_up_to_date() -> None:
+    before = (
+        "[mcp_servers.kite-memory]\n# my remark\ncommand = 'kmem' # keep\nargs = ['mcp']\nenabled = false\n\n"
+        "[mcp_servers.kite-memory.env] # through the proxy\nHTTPS_PROXY = 'http://proxy'\n\n[mcp_servers.other]\ncommand = 'y'\n"
+    )
+    server = ServerCommand(command="/x/python", args=("/x/kite_memory/__main__.py", "mcp"))
+
+    text = after(CODEX.plan_add(before, server))
+
+    assert text == before.replace("'kmem'", '"/x/python"').replace("['mcp']", '["/x/kite_memory/__main__.py", "mcp"]')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[mcp_servers]\nkite-memory.command = 'kmem'\nkite-memory.args = ['mcp']\n",
+        "[mcp_servers]\nkite-memory = { command = 'kmem', args = ['mcp'] }\n",
+    ],
+)
+def test_a_server_that_cannot_be_taken_out_safely_is_an_error_that_says_what_to_delete(text: str) -> None:
+    with pytest.raises(SettingsUnreadable) as refusal:
+        CODEX.plan_remove(text)
+
+    assert refusal.value.hint == "delete kite-memory below `mcp_servers` by hand"
 
 
 @pytest.mark.parametrize("agent", REMARKED, ids=lambda agent: agent.name)

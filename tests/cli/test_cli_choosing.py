@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.cli.first_run import LocalServer, first_summary, local_servers, offered
+from kite_memory.cli.first_run import LocalServer, first_summary, hook_agents, local_servers, offered
 from kite_memory.config import Config, ExtractorConfig
 from kite_memory.distill.extractor import Prices
 from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT, Backlog, Bill, Tariff
@@ -53,6 +53,21 @@ def test_without_a_note_no_question_is_proposed(tmp_path: Path) -> None:
 
     assert "kmem ask" not in summary
     assert "kmem web" in summary
+
+
+def test_settings_of_an_agent_that_is_not_there_are_not_offered(
+    config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME", "CLINE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+
+    assert hook_agents(config, yes=True)
+    assert not config.claude_root.exists()
+    assert "no agent was found that runs hooks" in capsys.readouterr().err
+
+    config.claude_root.mkdir()
+    assert hook_agents(config, yes=True)
+    assert (config.claude_root / "settings.json").exists()
 
 
 def test_rules_come_first_and_are_all_there_is_without_a_model(config: Config) -> None:

@@ -18,7 +18,7 @@ from kite_memory.errors import UsageError
 @pytest.mark.parametrize(
     ("figures", "text"),
     [
-        (Figures(notes=0), "kite: 0 notes"),
+        (Figures(notes=0), "kite: ready"),
         (Figures(notes=1, took_ms=12.4), "kite: 1 note · 12 ms"),
         (Figures(notes=3, took_ms=8.0, dollars=0.041), "kite: 3 notes · 8 ms · $0.04"),
         (Figures(notes=3, dollars=0.004, paused=True), "kite: 3 notes · paused"),

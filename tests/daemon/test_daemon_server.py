@@ -14,7 +14,7 @@ from time import monotonic
 import pytest
 
 from kite_memory import endpoint, paths
-from kite_memory.daemon.protocol import DaemonRefused, DaemonSilent, HeldReply, Ok, Reply, Request, call
+from kite_memory.daemon.protocol import DaemonLock, DaemonRefused, DaemonSilent, HeldReply, Ok, Reply, Request, call
 from kite_memory.daemon.server import Acceptor, Handler, Limits, Server, Transport, listen
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError, UsageError
 from kite_memory.system.private_files import NotPrivate
@@ -382,6 +382,19 @@ def test_a_port_that_no_one_answers_is_replaced(tmp_path: Path) -> None:
 
     with serving(tmp_path, transport="port"):
         assert call(tmp_path, "search", b"", PATIENT) == b"search|"
+
+
+def test_a_left_over_port_whose_new_owner_says_nothing_is_no_daemon_and_is_replaced(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        (tmp_path / "daemon.port").write_text(f"{other.getsockname()[1]} {'0' * 64}\n", encoding="ascii")
+        with pytest.raises(DaemonUnreachable, match="no daemon is running"):
+            call(tmp_path, "search", b"", 0.05)
+        with DaemonLock.take(tmp_path):
+            with pytest.raises(DaemonSilent, match="takes no more requests"):
+                call(tmp_path, "search", b"", 0.05)
+
+            with serving(tmp_path, transport="port"):
+                assert call(tmp_path, "search", b"", PATIENT) == b"search|"
 
 
 @needs_unix

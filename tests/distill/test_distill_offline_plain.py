@@ -447,6 +447,18 @@ def test_answers_about_one_thing_stay_one_note() -> None:
     assert any("never a daemon" in each.body and "/srv" in each.body for each in found)
 
 
+def test_a_long_rule_keeps_its_last_clause() -> None:
+    rule = (
+        "Always weigh every crate on the large scale in the upper yard before the lorries leave for the"
+        " harbour, the market or the juice factory in the valley, and write the weight and the number of the row into the"
+        " harvest board, but never weigh the crates of the school garden, even if somebody asks for it"
+    )
+
+    (found,) = items_of([("person", rule), ("agent", "Ok.")])
+
+    assert found.body == f"{rule}."
+
+
 LEADING_ON = ["never", "the", "to", "and", "with", "always", "from", "not", "is"]
 
 

@@ -47,6 +47,21 @@ def test_the_service_may_write_to_the_folder_of_the_exchange(tmp_path: Path, tar
     assert (Path("/mnt/shared/kite") in service.writable) is writable
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a task has the user's lasting variables")
+def test_a_service_that_runs_claude_finds_it_where_this_shell_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", "/home/ada/.local/bin:/usr/bin")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    made = config_in(tmp_path)
+
+    with_rules, with_claude = (
+        service_of(replace(made, extractor=config.ExtractorConfig(name=name)))[0].environment for name in ("offline", "claude-cli")
+    )
+
+    assert with_claude["PATH"] == "/home/ada/.local/bin:/usr/bin"
+    assert with_claude["HTTPS_PROXY"] == with_rules["HTTPS_PROXY"] == "http://proxy.example:3128"
+    assert "PATH" not in with_rules
+
+
 def test_links_of_an_installer_are_not_ours_to_remove(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     environment = tmp_path / "tools" / "kite-memory"
     (environment / "bin").mkdir(parents=True)

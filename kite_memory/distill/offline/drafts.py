@@ -83,10 +83,7 @@ from kite_memory.model.note import Rejected
 from kite_memory.text.display import clip
 from kite_memory.text.stems import language_of
 
-_QUOTED = 260
-_CONTEXT = 500
-_APPROACH = 650
-_SYMPTOM = 200
+_QUOTED, _CONTEXT, _APPROACH, _SYMPTOM = 260, 500, 650, 200
 
 
 def drafts_of(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[OfflineDraft]:
@@ -298,8 +295,7 @@ def _with_subject(sentence: str, text: str) -> str:
 
 
 _QUOTED_NAME = re.compile(r"`([\w./:-]{3,40})`")
-_CONCEDED = 0.5
-_TITLE_OF_A_CAUSE = 4
+_CONCEDED, _TITLE_OF_A_CAUSE = 0.5, 4
 _ANSWERS = 2
 """Words that a prompt shares with what is said in its turn for that to count as its answer."""
 
@@ -386,7 +382,7 @@ def _plainly(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
 
 
 def _of_statement(statement: Statement, event: Event, echo: Sequence[Sentence]) -> OfflineDraft:
-    words = in_own_words(statement.text, _QUOTED)
+    words = in_own_words(statement.text, BODY_CHARS)
     rejected = tuple(rejected_in([statement.text]))[:3]
     title = title_of(statement.text)
     match statement.rule:

@@ -475,7 +475,7 @@ def left_open(event: Event) -> Iterator[str]:
 
 
 def leaves_undecided(answer: str, *, typed: bool) -> bool:
-    """Return whether an answer to an agent's question chooses nothing; one that was ``typed`` is none of the options offered."""
+    """Return whether an answer to an agent's question chooses nothing; a ``typed`` one is not among the options offered."""
     if _NO_ANSWER.fullmatch(answer) or answer.endswith("?"):
         return True
     return typed and ("?" in answer or asks(answer) or _UNDECIDED.match(answer) is not None)

@@ -36,6 +36,7 @@ from kite_memory.distill.offline.wording import (
     title_of,
     without_opening,
 )
+from kite_memory.distill.parse_answer import BODY_CHARS
 from kite_memory.distill.prose import asks_something_else, one_line, options_in, picked, retractions, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import SAID_TO_A_REFUSAL
@@ -93,7 +94,7 @@ class RulingThread:
         return None
 
     def parts(self) -> list["RulingThread"]:
-        """Return the thread divided where an answer that nobody asked for begins another subject."""
+        """Return the thread divided where an answer that the agent did not ask for begins another subject."""
         found: list[list[PersonAnswer]] = [[]]
         for answer in self.answers:
             if found[-1] and _begins_another(answer, found[-1]):
@@ -431,7 +432,7 @@ def _wishes(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
                 rule="wish",
                 kind="preference",
                 title=title_of(without_opening(wish.text)),
-                body=in_own_words(wish.text, _QUOTED),
+                body=in_own_words(wish.text, BODY_CHARS),
                 evidence=(event.id,),
                 importance=3 if is_firm(wish.text) else 2,
                 origin="user",

@@ -13,8 +13,9 @@ from itertools import accumulate
 from typing import Literal
 
 from kite_memory.distill.asked_to_keep import VERB as VERB_OF_REQUEST
+from kite_memory.distill.asked_to_keep import with_exceptions
 from kite_memory.distill.parse_answer import TITLE_CHARS
-from kite_memory.distill.prose import bounded, clean, one_line, sentences, stems, with_exceptions, without_emphasis
+from kite_memory.distill.prose import bounded, clean, one_line, sentences, stems, without_emphasis
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.model.note import Origin, Rejected
 from kite_memory.text import lazy_regex
