@@ -2,17 +2,20 @@
 
     python -m bench.reading.fit_weights FOLDER …           what each list of cases loses with it left out
     python -m bench.reading.fit_weights FOLDER … --write   then fit on everything and write weights.txt
+    python -m bench.reading.fit_weights … --talk FILE …    with the texts of JSON files in which people talk
 
 A logistic regression over the properties of every word that may be a secret, held down by a penalty. The secrets are those of
 ``tests/redaction/people.txt``, some of them also in each other's sentences. The rest of those texts, the innocents, the standard
-library and whatever lies under the folders, which must hold no secrets, are what must stay. The threshold is chosen so that of
-the clean text at most `ALARMS` words a megabyte go.
+library and whatever lies under the folders, which must hold no secrets, are what must stay. So must what people say to each
+other: of that there is little beside the output of programs, so it counts `TALK` times. The threshold is chosen so that of the
+clean text at most `ALARMS` words a megabyte go.
 """
 
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
 
+import argparse
+import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,11 +36,15 @@ from tests.redaction.test_redaction_innocents import INNOCENTS
 
 ALARMS = 0.15
 """Most words that go of a megabyte of clean text."""
+TALK = 20
+"""How often a word that people say counts in the fit."""
 PENALTY = 0.25
 ROUNDS = 400
 FEWEST = 3
 """A property of fewer words gets no weight."""
 FILE = Path(weighed.__file__).with_name("weights.txt")
+CASES = Path(__file__).resolve().parent.parent / "cases"
+_SIGNED_IN_ADDRESS = re.compile(r"token=eyJ")
 _PLAIN = re.compile(r"[!-~]{5,24}")
 _IN_PROSE = re.compile(r"sentence|labels|english|language|later yet")
 
@@ -62,7 +69,7 @@ def candidates(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     raw = bare(clean(text))
     small = raw.lower()
     words = words_of(small)
-    for line in weighed.lines(raw, small, words, labels_of(raw, small, words)):
+    for line in weighed.lines(raw, small, words, labels_of(raw, small, words), len(raw)):
         for start, end, properties in weighed.candidates(raw, small, line):
             yield start, end, tuple(sorted(set(properties)))
 
@@ -103,10 +110,27 @@ class Clean:
     megabytes: float
 
 
-def stayed(folders: Sequence[Path]) -> Clean:
+def stayed(folders: Sequence[Path], talk: Sequence[Path]) -> Clean:
     some = [clean_text(30), *(text for folder in folders for text in dict.fromkeys(texts(folder)) if "\0" not in text)]
     counts = Counter(properties for text in some for _, _, properties in candidates(text))
+    said = {text for file in (*talk, *CASES.glob("*.jsonl")) for text in _said(file)}
+    for text in said:
+        counts.update({properties: TALK for _, _, properties in candidates(text)})
     return Clean(counts=counts, megabytes=sum(map(len, some)) / 1e6)
+
+
+def _said(file: Path) -> Iterator[str]:
+    content = file.read_text(encoding="utf-8")
+    for each in map(json.loads, content.splitlines() if file.suffix == ".jsonl" else [content]):
+        yield from (text for text in _strings(each) if not _SIGNED_IN_ADDRESS.search(text))
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _strings(each)
 
 
 def fitted(some: Sequence[Word], clean_ones: Clean) -> Model:
@@ -163,12 +187,17 @@ def left_out(every: Sequence[Case], clean_ones: Clean) -> None:
             print(f"  {found[group]:4} of {planted[group]:4}  {group}")
 
 
-def main(folders: Sequence[Path], *, write: bool) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    parser.add_argument("--talk", nargs="*", type=Path, default=[], metavar="FILE")
+    parser.add_argument("--write", action="store_true")
+    chosen = parser.parse_args()
     every = [*cases(), *(Case(group="", tuned=True, text=text, secrets=()) for text in (*INNOCENTS.values(), *NO_PASSWORDS))]
-    clean_ones = stayed(folders)
+    clean_ones = stayed(chosen.folders, chosen.talk)
     print(f"{clean_ones.megabytes:.0f} MB of clean text")
     left_out(every, clean_ones)
-    if write:
+    if chosen.write:
         model = fitted(learned(every), clean_ones)
         head = "# How much each property of a word speaks for a secret, see weighed.py. Written by bench.reading.fit_weights.\n"
         lines = [f"{name} = {model.weights[name]}" for name in sorted(model.weights)]
@@ -177,4 +206,4 @@ def main(folders: Sequence[Path], *, write: bool) -> None:
 
 
 if __name__ == "__main__":
-    main([Path(argument) for argument in sys.argv[1:] if argument != "--write"], write="--write" in sys.argv)
+    main()

@@ -18,6 +18,7 @@ from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.writing import ForgottenLine
 from kite_memory.vault import Vault
+from kite_memory.vault.consolidation import is_day
 from kite_memory.vault.vault import Forgotten
 
 Json = dict[str, Any]
@@ -176,7 +177,11 @@ def ground_json(ground: Ground, *, blank: bool) -> Json:
 
 
 class NoteForgetting:
-    """The operation that forgets notes, with their evidence. ``erase`` deletes all other copies of forgotten text."""
+    """The operation that forgets notes, with their evidence.
+
+    ``erase`` deletes all other copies of forgotten text. ``erase_transcripts`` deletes the transcripts of the saved conversations
+    from which the notes came, and returns a sentence for each.
+    """
 
     def __init__(
         self,
@@ -188,6 +193,8 @@ class NoteForgetting:
         pages: VaultPages,
         after_forgetting: Callable[[Sequence[Note]], None],
         erase: Callable[[Forgetting], list[str]] = lambda erasing: erasing.purge_files({}),
+        erase_transcripts: Callable[[Sequence[Note]], list[str]] = lambda notes: [],
+        write_days_again: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime],
     ) -> None:
         self._forgetting = forgetting
@@ -197,6 +204,8 @@ class NoteForgetting:
         self._pages = pages
         self._forgot = after_forgetting
         self._erase = erase
+        self._erase_transcripts = erase_transcripts
+        self._write_days_again = write_days_again
         self._clock = clock
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
@@ -234,6 +243,7 @@ class NoteForgetting:
             listed = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
             if not dry_run:
                 self._forgetting.forget_events(grounds, blank=with_evidence)  # first: without the notes, their evidence is lost
+                remarks += self._erase_transcripts(chosen) if with_evidence else []
                 named_too = {every["path"] for every in listed}
                 for each, gone in zip(listed, self._forgetting.forget_notes(chosen), strict=True):
                     each["trash"] = str(self._vault.root / gone.trashed)
@@ -249,6 +259,8 @@ class NoteForgetting:
             remarks += filter(None, [self._pages.remove_notes(chosen, wording=with_evidence)])
             if with_evidence:
                 remarks += self._erase(self._forgetting)
+            elif chosen or cited:
+                self._write_days_again()
         evidence = [ground_json(ground, blank=with_evidence) for ground in grounds]
         return {"notes": listed, "evidence": evidence, "session": session, "guessed": guessed, "problems": remarks}
 
@@ -286,6 +298,8 @@ class NoteForgetting:
             if of_session is not None and entry.path not in of_session:
                 continue
             found = self._vault.notes.read(entry.path)
+            if found is not None and is_day(found.id, found.path):
+                continue  # it only repeats others, and is written again without those that are forgotten
             if found is None or (start is not None and found.created < start):
                 continue
             if matching and matching.casefold() not in f"{found.title}\n{found.body}".casefold():

@@ -9,16 +9,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from itertools import zip_longest
+from datetime import datetime, timedelta
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
+from kite_memory.app.searching import answers, is_an_answer, nearness_of_turns
+from kite_memory.app.session_context import EarlierWork
 from kite_memory.app.timeline_queries import TimelineQueries, named, no_polisher
 from kite_memory.app.timeline_queries import since as time_since
 from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Polisher, Unsaid, WrittenAnswer
 from kite_memory.distill.prose import clean, one_line, sentences, stems
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.model.event import Event, EventType, EvidenceReference
+from kite_memory.model.event import Event, EventType, EvidenceReference, Session
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteStatus
 from kite_memory.projects import project_of
@@ -27,25 +29,23 @@ from kite_memory.recall.search import Query
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import age, clip
+from kite_memory.text.display import age, clip, is_chatter, ungreeted, without_emphasis
 from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
-from kite_memory.timeline.store import CardHit, EventHit, Timeline
+from kite_memory.timeline.store import CardHit, Timeline
 from kite_memory.vault.known import StoredNotes
+from kite_memory.vault.lifecycle import at_odds
 from kite_memory.vault.usefulness import asked_and_said
 
 if TYPE_CHECKING:
     from kite_memory.app.searching import SearchableNotes
     from kite_memory.timeline.conversations import Vector
 
-NOTES = 8
-EVENTS = 12
-_MOST_SENTENCES = 5
-"""Sentences of an answer without a model."""
-_SENTENCE = 320
-_READ = 6_000
-_SENTENCES_OF_A_PIECE = 60
+NOTES, EVENTS = 8, 12
+_MOST_SENTENCES, _MOST_OF_TWO = 5, 7
+"""Sentences of an answer without a model, and of one that quotes two conversations."""
+_SENTENCE, _SENTENCES_OF_A_PIECE, _READ = 320, 60, 6_000
 _LEAST_COVERED = 0.4
 """Least share of the question's words, by weight, that a sentence repeats; it must repeat two words, if there are two."""
 _NEAR = 0.4
@@ -54,7 +54,9 @@ _LEAST_OF_WHAT_IS_NEAR = 0.1
 _SURE = 0.6
 """Least score of a note that answers a question without sharing a word with it."""
 _SAME = 0.75
-_SETTLING_WORDS = 4
+_SETTLING_WORDS, _SAYING_WORDS = 4, 3
+_SILENCE = timedelta(minutes=30)
+"""After a longer one, a conversation may be about something else."""
 _TELLING = frozenset(
     {
         *(EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE, EventType.DECISION, EventType.RESUME_POINT),
@@ -63,14 +65,14 @@ _TELLING = frozenset(
 )
 """Types of events that are quoted. The text of the others is a tool's output."""
 _COMMITTED = lazy_regex(
-    r"\bgit commit\b[^\n\"']{0,80}(?:\"\$\(cat <<-?\s?['\"]?EOF['\"]?\n(.{1,4000}?)\nEOF|-a?m\s{0,4}\"([^\"]{1,4000})\")", re.DOTALL
+    r"\bgit commit\b[^\n\"']{0,80}(?:\"\$\(cat <<-?\s?['\"]?EOF['\"]?\n(.{1,4000}?)\nEOF|"
+    r"-\w{0,4}m\s{0,4}(?:\"([^\"]{1,4000})\"|'([^']{1,4000})'))",
+    re.DOTALL,
 )
 _PARAGRAPH = lazy_regex(r"\n\s*\n|\n(?=\s{0,8}(?:[-*#>|]|\d{1,3}[.)]\s))")
 _CODE = lazy_regex(r"```.{0,4000}?(?:```|\Z)", re.DOTALL)
 _WORD = lazy_regex(r"[\"'(\[*`]{0,3}[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')\]*`.,;:!?—-]{0,4}|[—–-]")
 _LINE_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+", re.MULTILINE)
-_STRONG = lazy_regex(r"(?<![\w*_`])(\*\*|__)(?=[^\s*_])([^*_`\n]{1,400}?)(?<=\S)\1(?![\w*_`])")
-"""Bold markup around words, unlike `1024**2` and `__init__`."""
 _OFFER = lazy_regex(
     r"^\W{0,3}(?:I['’]d|I['’]ll|I (?:could|can|would|will|suggest|propose|recommend)|we (?:could|can|might)|let me|let['’]s"
     r"|options?\b|choices?\b|or (?:we|I)\b|then I['’]d|my plan|the plan|plan:|next\b|easiest is|alternatively|shall|should|want me"
@@ -93,26 +95,15 @@ _LEFT = lazy_regex(
     re.IGNORECASE,
 )
 """What a note says of such a change, with the words beside it: what was left is among them."""
+_REJECTED = "Rejected:"
+_ASKS_WHY_NOT = lazy_regex(r"\b(?:not|n['’]t|options?|alternatives?|else|over|than|compared?)\b", re.IGNORECASE)
 _CARDS, _COMPARED = 20, 5
 _EMBEDDED, _TALK = 2, 400
 """Conversations whose turns have no stored vectors yet: this many are compared, and so many characters of each text embedded."""
-_NEXT_TURN = 0.6
-"""Weight of a turn's vector in its conversation's, as a share of the turn's before: the opening names the topic best."""
 _FAR = 0.2
 """A conversation whose cosine with the question is this much lower than the best one's is not looked at more closely."""
-_ABOUT, _SETTLED, _IS_SETTLED, _OTHERWISE = 14.0, 3.3, 0.4, -5.6
-"""Weights of `answers`, fitted with the built-in embedder on `bench/cases/ask_development.jsonl` alone."""
-_SURE_OF_A_CHAT = 0.48
-"""Least probability of a conversation that is cited. With it, one of that set's twenty questions without an answer gets one."""
-_SURE_OF_TALK = 0.6
-"""Least probability of a conversation that is cited although the user settled nothing in it."""
-_LIKELY_AND_FOUND = 0.91
-"""Least sum of that probability and the search's score: a conversation that is merely likely must also be found for its words."""
 _AS_SURE = 0.5
 """A newer conversation that is at least this likely, compared with the best, is about the same matter and goes first."""
-_COVERED, _COVERED_WELL = 0.35, 0.6
-"""Least share of a question's words, by their rarity, in a conversation: with a probability of `_PERHAPS`, and without."""
-_PERHAPS = 0.15
 _RULING_WORDS = 6
 _QUOTED = 300
 
@@ -135,14 +126,15 @@ class Evidence:
     asked: str = ""
     """Of a note, the person's words that its body begins with; what it says answers them."""
     rests_on: frozenset[str] = frozenset()
-    """Of a note, the citations of its own evidence."""
+    """Of a note, its own evidence."""
+    elsewhere: bool = False  # a note of another project than the question's
 
     @property
     def piece(self) -> EvidencePiece:
         return EvidencePiece(head=f"{self.title}, {self.at:%Y-%m-%d}", text=self.text)
 
 
-def of_note(hit: Hit) -> Evidence:
+def of_note(hit: Hit, here: str = "") -> Evidence:
     note = hit.note
     status = "" if note.status is NoteStatus.ACCEPTED else f", {note.status.value}"
     asked, said = asked_and_said(redact(drop_private(prose(note.body)))[:_READ])
@@ -156,30 +148,28 @@ def of_note(hit: Hit) -> Evidence:
         name=note.name,
         asked=asked,
         rests_on=frozenset(note.evidence),
+        elsewhere=bool(here) and note.project not in ("", here),
     )
 
 
-def of_event(hit: EventHit) -> Evidence:
-    event = hit.event
-    what = event.type.value.replace("_", " ")
-    project = f" in {hit.session.project}" if hit.session.project else ""
+def of_event(event: Event, session: Session, score: float) -> Evidence:
+    project = f" in {session.project}" if session.project else ""
     return Evidence(
         kind="event",
         reference=event.reference,
-        title=f"{what}{project}",
+        title=f"{event.type.value.replace('_', ' ')}{project}",
         at=event.at,
         text=_said_by(event),
-        score=hit.score,
+        score=score,
         by_agent=event.role == "assistant" and event.type is EventType.ASSISTANT_MESSAGE,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """A conversation that answers the question.
+    """A turn that answers the question: the places, in the evidence, of the user's words and of the agent's words after them.
 
-    ``said`` and ``recap`` are the places, in the evidence, of the user's last words and the agent's words after them. ``later`` is
-    when the topic came up again.
+    ``later`` is when the topic came up again.
     """
 
     said: int
@@ -187,73 +177,65 @@ class Settled:
     later: datetime | None = None
 
 
-def of_conversation(hit: CardHit, closing: Sequence[Event]) -> list[Evidence]:
-    """Return the messages of a conversation's end, a piece of evidence for each."""
-    project = f" in {hit.session.project}" if hit.session.project else ""
-    return [
-        Evidence(
-            kind="event",
-            reference=event.reference,
-            title=f"{event.type.value.replace('_', ' ')}{project}",
-            at=event.at,
-            text=_said_by(event),
-            score=hit.score,
-            by_agent=event.role == "assistant",
-        )
-        for event in closing
+def quoted_turns(said: Sequence[Event], matched: str, question: str) -> list[tuple[Event, ...]]:
+    """Return turns of a conversation, each a prompt with the agent's last words: the one that shares most words with the question,
+    the user's next words that settle something, and the last such words if they share a word with it, too.
+
+    The first is left out if the next says as much of the question, or if the agent only made offers in it. After a long silence, a
+    later turn must share words. ``matched`` is the prompt that the search found: of turns that share as much, its own goes first.
+    """
+    wanted = stems(question)
+    turns = [
+        (event, after) if after is not None and after.role == "assistant" else (event,)
+        for event, after in zip_longest(said, said[1:])
+        if event.role == "user"
     ]
+    if not turns:
+        return []
+    stemmed = [stems(" ".join(event.text for event in turn)) for turn in turns]
+    about = [each & wanted for each in stemmed]
+    at = max(range(len(turns)), key=lambda place: (len(about[place]), any(about) and turns[place][0].id == matched, -place))
+    settling = [place for place, turn in enumerate(turns) if _settles(turn[0].text)]
+    later = [
+        place
+        for place in settling
+        if place > at
+        if turns[place][0].at - turns[at][-1].at < _SILENCE or stemmed[place] & (stemmed[at] | wanted)
+    ]
+    says_less = bool(later) and about[at] <= about[later[0]] and (bool(about[at]) or at not in settling)
+    chosen = [at, *later[:1]] if not later or not (says_less or _only_offers(turns[at])) else later[:1]
+    if not later and at not in settling:
+        chosen = [*[place for place in settling if place < at][-1:], at]
+    chosen += [place for place in later[1:][-1:] if about[place]]
+    return [turns[place] for place in chosen]
 
 
-def settled_in(evidence: Sequence[Evidence], first: int, count: int, later: datetime | None) -> Settled | None:
-    """Return the user's last words in a conversation that are more than a yes, and the agent's words after them."""
-    places = range(first, first + count)
-    said = next((at for at in reversed(places) if not evidence[at].by_agent and _settles(evidence[at].text)), None)
-    if said is None:
-        said = next((at for at in places if not evidence[at].by_agent), None)
-    if said is None:
-        return None
-    return Settled(said=said, recap=next((at for at in places if at > said and evidence[at].by_agent), None), later=later)
+def _only_offers(turn: Sequence[Event]) -> bool:
+    return all(_OFFER.match(each) or each.endswith("?") for event in turn[1:] for each in sentences(clean(event.text[:_READ])))
 
 
 def _settles(text: str) -> bool:
     return len(text.split()) >= _SETTLING_WORDS and not text.rstrip().endswith(("?", "？"))
 
 
-def sentences_of_evidence(conversations: Sequence[Settled], evidence: Sequence[Evidence]) -> list[CitedSentence]:
-    """Return sentences that quote the conversations; of the agent's words only statements, not offers."""
+def sentences_of_evidence(conversations: Sequence[Settled], evidence: Sequence[Evidence], question: str) -> list[CitedSentence]:
+    """Return sentences that quote the conversations; of the agent's words only statements, no offers, about the question first."""
+    wanted = stems(question)
     quotes: list[CitedSentence] = []
     for each in conversations:
         said = evidence[each.said]
-        marked = f" (it came up again on {each.later:%Y-%m-%d})" if each.later else ""
-        quotes.append(
-            CitedSentence(text=f"On {said.at:%Y-%m-%d}{marked}: “{clip(one_line(said.text), _QUOTED)}”", rests_on=(each.said,))
-        )
+        marked = f" (it came up again on {each.later.astimezone():%Y-%m-%d})" if each.later else ""
+        text = f"On {said.at.astimezone():%Y-%m-%d}{marked}: “{clip(ungreeted(said.text), _QUOTED)}”"
+        quotes.append(CitedSentence(text=text, rests_on=(each.said,)))
         if each.recap is not None:
-            recap = [text for text, _ in _sentences_of(evidence[each.recap]) if not _OFFER.match(text) and not text.endswith("?")]
-            if recap:
-                quotes.append(CitedSentence(text=clip(" ".join(recap[:3]), _QUOTED), rests_on=(each.recap,)))
+            recap = [
+                each for each in _sentences_of(evidence[each.recap]) if not _OFFER.match(each[0]) and not each[0].endswith("?")
+            ]
+            first = max(range(len(recap) - 2), key=lambda at: len(recap[at][1] & wanted), default=0)
+            text = " ".join(text for text, _ in recap[first : first + 3])
+            if len(text.split()) >= _SAYING_WORDS:
+                quotes.append(CitedSentence(text=clip(text, _QUOTED), rests_on=(each.recap,)))
     return quotes
-
-
-def answers(about: float, settled: float | None) -> float:
-    """Return the probability that a conversation answers a question.
-
-    ``about`` is the question's cosine with the whole conversation, ``settled`` that with what the user settled in it and the
-    agent's words after it, or ``None`` if the user settled nothing.
-    """
-    weighed = _OTHERWISE + _ABOUT * about + (_IS_SETTLED + _SETTLED * settled if settled is not None else 0.0)
-    return 1 / (1 + math.exp(-weighed))
-
-
-def is_an_answer(likely: float | None, *, settles: bool, score: float, covered: float) -> bool:
-    """Return whether a conversation is cited: it is likely and found by the search, or it repeats much of the question.
-
-    One that is about something else by its meaning must repeat more. ``likely`` is ``None`` if meaning is not known.
-    """
-    if likely is None:
-        return covered >= _COVERED
-    is_likely = likely >= (_SURE_OF_A_CHAT if settles else _SURE_OF_TALK)
-    return covered >= (_COVERED if likely >= _PERHAPS else _COVERED_WELL) or (is_likely and likely + score >= _LIKELY_AND_FOUND)
 
 
 def rulings_in(said: Sequence[Event]) -> dict[str, str]:
@@ -265,28 +247,23 @@ def rulings_in(said: Sequence[Event]) -> dict[str, str]:
     }
 
 
-def nearness_of_turns(turns: Sequence["Vector"], asked: "Vector") -> float:
-    """Return the cosine between a question and a conversation, given the vectors of its turns; 0 for one that says nothing."""
-    weighed = [turn * _NEXT_TURN**place for place, turn in enumerate(turns)]
-    length = math.hypot(*sum(weighed[1:], weighed[0])) if weighed else 0.0
-    return sum(float(turn @ asked) for turn in weighed) / length if length else 0.0
-
-
 def _said_by(event: Event) -> str:
     """Return the event's text; of a commit only its message, without the shell command around it."""
     text = clean((event.text or event.command)[: 2 * _READ])
     if event.type is EventType.COMMAND and (message := _COMMITTED.search(text)) is not None:
-        text = message[1] or message[2]
+        text = message[1] or message[2] or message[3]
     return text[:_READ]
 
 
 def extract(question: str, evidence: Sequence[Evidence]) -> tuple[CitedSentence, ...]:
     """Return the few sentences of the evidence that best cover the question, each once, with all evidence for it.
 
-    The title of a note counts for each of its sentences. The result is empty if no sentence covers enough.
+    The title of a note counts for each of its sentences. Of two that contradict each other the newer comes first. What a note says
+    was rejected answers only a question about that. The result is empty if no sentence covers enough.
     """
     wanted = stems(question)
-    left = wanted & stems(" ".join(_LEAVES.findall(question)))
+    leaves = " ".join(_LEAVES.findall(question))
+    left, asks_what_was_left = wanted & stems(leaves), bool(leaves) or _ASKS_WHY_NOT.search(question) is not None
     titles = [
         stems(piece.title) | (left if _says_left(piece, wanted - left) else frozenset()) if piece.kind == "note" else frozenset()
         for piece in evidence
@@ -303,7 +280,7 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[CitedSentence,
         covered = sum(worth[stem] for stem in again) / total if total else 0.0
         near = evidence[place].kind == "note" and evidence[place].score >= _NEAR and covered >= _LEAST_OF_WHAT_IS_NEAR
         enough = covered >= _LEAST_COVERED and len(again) >= min(2, len(wanted))
-        if evidence[place].by_agent and _OFFER.match(text):
+        if (evidence[place].by_agent and _OFFER.match(text)) or (text.startswith(_REJECTED) and not asks_what_was_left):
             continue
         if (near or enough) and not text.rstrip().endswith(("?", "？")):
             weight = _prose(text) * (covered + 0.5 * evidence[place].score + _more(evidence[place]))
@@ -311,15 +288,36 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[CitedSentence,
     weighed.sort(key=lambda each: (-each[0], each[1]))
     if not weighed:
         return _by_meaning(evidence)
-    chosen: list[tuple[str, frozenset[str], list[int]]] = []
+    chosen: list[_Chosen] = []
     for _, place, text, said in weighed:
-        same = next((each for each in chosen if _alike(each[1], said)), None)
-        if same is not None:
-            if place not in same[2]:
-                same[2].append(place)
+        alike = [each for each in chosen if _alike(each.said, said)]
+        other = next((each for each in alike if at_odds(text, each.text)), None)
+        if alike and other is None:
+            alike[0].places.setdefault(place)
         elif len(chosen) < _MOST_SENTENCES:
-            chosen.append((text, said, [place]))
-    return tuple(CitedSentence(text=clip(text, _SENTENCE), rests_on=tuple(places)) for text, _, places in chosen)
+            new = _Chosen(text=text, said=said, places={place: None}, dated=other is not None)
+            is_newer = other is not None and evidence[place].at > evidence[next(iter(other.places))].at
+            chosen.insert(chosen.index(other) if other is not None and is_newer else len(chosen), new)
+            if other is not None:
+                other.dated = True
+    return tuple(
+        CitedSentence(
+            text=(f"{evidence[next(iter(each.places))].at.astimezone():%Y-%m-%d}: " if each.dated else "")
+            + clip(each.text, _SENTENCE),
+            rests_on=tuple(each.places),
+        )
+        for each in chosen
+    )
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """A sentence of an answer and the places it was found at, best first. One that another contradicts is ``dated``."""
+
+    text: str
+    said: frozenset[str]
+    places: dict[int, None]
+    dated: bool
 
 
 def _says_left(piece: Evidence, wanted: frozenset[str]) -> bool:
@@ -348,8 +346,8 @@ def _sentences_of(piece: Evidence) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield each sentence with its stems."""
     taken = 0
     for paragraph in _PARAGRAPH.split(_CODE.sub("\n\n", piece.text)):
-        for sentence in sentences(_STRONG.sub(r"\2", _LINE_MARKUP.sub("", paragraph))):
-            if len(sentence) >= 12 and taken < _SENTENCES_OF_A_PIECE:
+        for sentence in sentences(without_emphasis(_LINE_MARKUP.sub("", paragraph))):
+            if len(sentence) >= 12 and taken < _SENTENCES_OF_A_PIECE and not is_chatter(sentence):
                 taken += 1
                 yield sentence, stems(f"{piece.asked} {sentence}" if taken == 1 else sentence)
     if not taken and piece.text.strip():
@@ -372,7 +370,6 @@ def _by_meaning(evidence: Sequence[Evidence]) -> tuple[CitedSentence, ...]:
 
 
 Json = dict[str, Any]
-
 _LONGEST_QUESTION = 4_000
 
 
@@ -409,11 +406,13 @@ class QuestionAnswering(TimelineQueries):
         words = redact(drop_private(beginning(question, _LONGEST_QUESTION))).strip()
         if not words:
             raise UsageError("there is no question", hint='as in: kmem ask "why did we choose postgres?"')
+        here = named(project) or project_of(cwd)
+        if not since and (work := EarlierWork(self._timeline, self._clock).asked(words, here)).lines:
+            return {**work.answer(words), "took_ms": time_since(began)}
         evidence, conversations = self._evidence(words, named(project), age(since, self._clock()), cwd)
         answerer = None if offline else self._answerer()
-        by, remark = "offline", ""
+        by, remark, dropped = "offline", "", 0
         sentences: Sequence[CitedSentence] = ()
-        dropped = 0
         if answerer is not None and evidence:
             match answerer.answer(words, [each.piece for each in evidence]):
                 case WrittenAnswer() as said:
@@ -455,13 +454,16 @@ class QuestionAnswering(TimelineQueries):
             CardQuery(text=question, project=here, within=project, since=since, limit=_CARDS), self._meaning
         )
         events = self._timeline.search.find(EventQuery(text=question, project=project, since=since, limit=EVENTS))
-        evidence = [*map(of_note, notes), *(of_event(hit) for hit in events if not hit.near)]
+        of_events = (of_event(hit.event, hit.session, hit.score) for hit in events if not hit.near)
+        evidence = [*(of_note(hit, here) for hit in notes), *of_events]
         conversations: list[Settled] = []
         for hit in self._about(question, cards):
-            pieces = of_conversation(hit, self._timeline.cards.closing(hit.prompt.id))
-            found = settled_in([*evidence, *pieces], len(evidence), len(pieces), hit.later.at if hit.later else None)
-            evidence += pieces
-            conversations += [found] if found is not None else []
+            later = hit.later.at if hit.later else None
+            for turn in quoted_turns(self._timeline.cards.conversation(hit.prompt.id) or [hit.prompt], hit.prompt.id, question):
+                said, recap = len(evidence), len(evidence) + 1 if len(turn) > 1 else None
+                conversations.append(Settled(said=said, recap=recap, later=later))
+                evidence += [of_event(event, hit.session, hit.score) for event in turn]
+                later = None
         return evidence, conversations
 
     def _about(self, question: str, cards: Sequence[CardHit]) -> list[CardHit]:
@@ -525,17 +527,27 @@ class QuestionAnswering(TimelineQueries):
     def _without_a_model(
         self, question: str, evidence: Sequence[Evidence], conversations: Sequence[Settled]
     ) -> list[CitedSentence]:
-        """Return sentences of notes, then of a conversation that surely fits, else of single messages.
-
-        A conversation that one of the notes was made of is not quoted again.
+        """Return sentences of notes, of a conversation that surely fits, and of single messages if they say more than that; first
+        those that say most of the question, last other projects'. A message that a note was made of is not quoted again.
         """
         said = extract(question, evidence)
         of_notes = [each for each in said if any(evidence[place].kind == "note" for place in each.rests_on)]
         noted = {reference for each in of_notes for place in each.rests_on for reference in evidence[place].rests_on}
-        sessions = {parsed.session for each in noted if (parsed := EvidenceReference.parse(each)) is not None}
-        own = sentences_of_evidence([each for each in conversations if _session_of(evidence[each.said]) not in sessions], evidence)
-        others = [each for each in said if each not in of_notes] if not own else []
-        return [*of_notes, *own, *others][:_MOST_SENTENCES]
+        own = [
+            each
+            for each in sentences_of_evidence(conversations, evidence, question)
+            if noted.isdisjoint(evidence[place].reference for place in each.rests_on)
+        ]
+        others = [each for each in said if each not in of_notes]
+        wanted = stems(question)
+        in_notes, in_others = (max((len(wanted & stems(each.text)) for each in group), default=0) for group in (of_notes, others))
+        turns = [f"{said.text} {recap.text}" for said, recap in zip(own, [*own[1:], *own[:1]], strict=True)]
+        in_own = max((len(wanted & stems(turn)) for turn in turns), default=0)
+        groups = [(in_notes, of_notes), (in_own, own), (in_others, others if not own or in_others > in_own else [])]
+        groups.sort(key=lambda each: -each[0])
+        most = _MOST_SENTENCES if len({_session_of(evidence[each.said]) for each in conversations}) < 2 else _MOST_OF_TWO
+        found = chain.from_iterable(group for _, group in groups)
+        return sorted(found, key=lambda each: all(evidence[at].elsewhere for at in each.rests_on))[:most]
 
     def _resolved(self, sentence: CitedSentence, evidence: Sequence[Evidence]) -> CitedSentence | None:
         rests_on = tuple(place for place in sentence.rests_on if self._resolves(evidence[place]))

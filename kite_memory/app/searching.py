@@ -1,11 +1,12 @@
 """Parsing of search queries, the JSON form of results, and the conversations that are added to a prompt's answer."""
 
+import math
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from kite_memory.app.note_view import NoteView, became_of, known_project, note_json
 from kite_memory.app.timeline_queries import since as since_began
@@ -19,14 +20,17 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.rendering import estimated_tokens, first_words
 from kite_memory.recall.search import Mode, Query
-from kite_memory.text.display import age
+from kite_memory.text.display import age, clip, clip_line
 from kite_memory.text.quoting import plain_line
 from kite_memory.text.stems import stems
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder, Talk
-from kite_memory.timeline.history_queries import became
+from kite_memory.timeline.history_queries import became, fix_of_quoted_failure
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, StoredCards, Timeline
 from kite_memory.vault.known import KnownNotes
+
+if TYPE_CHECKING:
+    from kite_memory.timeline.conversations import Vector
 
 Json = dict[str, Any]
 
@@ -53,6 +57,19 @@ _AHEAD = 0.1
 """Score advantage that only decides between two results of about equal score."""
 
 
+_NEXT_TURN = 0.6
+"""Weight of a turn's vector in its conversation's, as a share of the turn's before: the opening names the topic best."""
+_ABOUT, _SETTLED, _IS_SETTLED, _OTHERWISE = 14.0, 3.3, 0.4, -5.6
+"""Weights of `answers`, fitted with the built-in embedder on `bench/cases/ask_development.jsonl` alone."""
+_SURE_OF_A_CHAT = 0.48
+"""Least probability of a conversation that is cited. With it, one of that set's twenty questions without an answer gets one."""
+_SURE_OF_TALK = 0.6
+"""Least probability of a conversation that is cited although the user settled nothing in it."""
+_LIKELY_AND_FOUND = 0.91
+"""Least sum of that probability and the search's score: a conversation that is merely likely must also be found for its words."""
+_REPEATED, _REPEATED_WELL = 0.35, 0.6
+"""Least share of a question's words, by their rarity, in a conversation: with a probability of `_PERHAPS`, and without."""
+_PERHAPS = 0.15
 _FOLLOWED = 20
 """Only for these many results is it looked up what became of them."""
 _LEAST = 0.02
@@ -340,6 +357,34 @@ def is_sure(card: CardHit) -> bool:
     return card.covered >= _COVERED or card.meaning >= _MEANT
 
 
+def answers(about: float, settled: float | None) -> float:
+    """Return the probability that a conversation answers a question.
+
+    ``about`` is the question's cosine with the whole conversation, ``settled`` that with what the user settled in it and the
+    agent's words after it, or ``None`` if the user settled nothing.
+    """
+    weighed = _OTHERWISE + _ABOUT * about + (_IS_SETTLED + _SETTLED * settled if settled is not None else 0.0)
+    return 1 / (1 + math.exp(-weighed))
+
+
+def is_an_answer(likely: float | None, *, settles: bool, score: float, covered: float) -> bool:
+    """Return whether a conversation is cited: it is likely and found by the search, or it repeats much of the question.
+
+    One that is about something else by its meaning must repeat more. ``likely`` is ``None`` if meaning is not known.
+    """
+    if likely is None:
+        return covered >= _COVERED
+    is_likely = likely >= (_SURE_OF_A_CHAT if settles else _SURE_OF_TALK)
+    return covered >= (_REPEATED if likely >= _PERHAPS else _REPEATED_WELL) or (is_likely and likely + score >= _LIKELY_AND_FOUND)
+
+
+def nearness_of_turns(turns: Sequence["Vector"], asked: "Vector") -> float:
+    """Return the cosine between a question and a conversation, given the vectors of its turns; 0 for one that says nothing."""
+    weighed = [turn * _NEXT_TURN**place for place, turn in enumerate(turns)]
+    length = math.hypot(*sum(weighed[1:], weighed[0])) if weighed else 0.0
+    return sum(float(turn @ asked) for turn in weighed) / length if length else 0.0
+
+
 def passages(cards: Sequence[CardHit], events: Sequence[EventHit], limit: int) -> list[CardHit | EventHit]:
     """Return conversations first, then single events. Merely near ones are returned only if nothing else is found."""
     sure = [card for card in cards if is_sure(card)]
@@ -424,14 +469,18 @@ _ABOUT_EQUAL = 0.02
 """Difference of two scores below which the newer conversation goes first."""
 _TITLE = 100
 _HANDLE = 8
-_OPENED_WITH, _ENDED_WITH = 8, 8
-"""Tokens of a title for how the conversation was opened, and how it ended."""
+_OPENED_WITH, _ENDED_WITH = 7, 10
+"""Tokens of a title for what was asked, and what the user settled then."""
 _FAINTEST, _SLOPE = 0.4, 0.8
 """Line from a card's score to the probability that it bears on a prompt: a score of .5 gives .08. On three projects, evidence of a
 needed note was found in 15 of 393 cards at .45 to .50, in 26 of 278 at .50 to .60.
 """
 _BEGUN = 0.08
 """Least probability for the nearest conversation at a session's opening, that it is worth a line."""
+_OF_THE_MATTER = 0.3
+"""Least cosine of that conversation. Of 42 invented openings, 39 have as much to the conversation that decided their matter, of 51
+prompts that are about nothing said before, 6.
+"""
 _READ = 4_000
 
 
@@ -441,6 +490,16 @@ class TimelineConversations:
 
     cards: StoredCards
     meaning: ConversationEmbedder | None
+    timeline: Timeline | None = None
+    """Where failures are looked up; without it none are."""
+
+    def answer(self, text: str, *, project: str, session: str, of_the_past: bool) -> Sequence[Quote]:
+        try:
+            met = self.timeline and fix_of_quoted_failure(self.timeline, text, project=project, besides=session)
+        except (KiteError, sqlite3.Error):
+            met = None
+        found = self._found(text, project, session, 1) if of_the_past else []
+        return [*([met] if met else []), *(self._quote_of_turn(hit) for hit in found if is_sure(hit))]
 
     def near(self, text: str, *, project: str, session: str, least: float) -> Sequence[Pointer]:
         hits = self._found(text, project, session, _POINTERS, _FAINTEST + least / _SLOPE)
@@ -453,6 +512,7 @@ class TimelineConversations:
         quotes = [quote for hit in hits[:_QUOTES] if (quote := self._quote(hit))] if speaks else []
         quoted = {quote.session for quote in quotes}
         others = [hit for hit in hits if hit.session.id not in quoted]
+        others = [hit for hit in others if hit.meaning >= _OF_THE_MATTER or (not hit.meaning and is_sure(hit))]
         first = [hit for hit in others if hit.score >= others[0].score - _ABOUT_EQUAL]
         nearest = sorted(first, key=lambda hit: hit.prompt.at, reverse=True)[:1]
         return quotes, [self._pointer(hit, max(_BEGUN, _probability(hit))) for hit in nearest]
@@ -479,16 +539,32 @@ class TimelineConversations:
 
     def _pointer(self, hit: CardHit, probability: float) -> Pointer:
         talk = self.cards.talk(hit.prompt.id)
-        opening, ended = (talk.opening, talk.last) if talk is not None else (hit.prompt.text, hit.answer.text)
-        title = f"conversation: {first_words(opening, _OPENED_WITH)} settled: {first_words(ended, _ENDED_WITH)}"
+        asked = hit.prompt.text if talk is None or len(hit.prompt.text.split()) >= _SHORT else talk.opening
+        if talk is not None and talk.settled:
+            title = f"conversation: {first_words(asked, _OPENED_WITH)} settled: {first_words(talk.settled, _ENDED_WITH)}"
+        else:
+            title = f"conversation: {first_words(asked, _OPENED_WITH + _ENDED_WITH)}"
         handle = hit.prompt.id[:_HANDLE]
         return Pointer(
             id=hit.prompt.reference,
             handle=handle if len(self.cards.prompts_called(handle)) == 1 else "",
-            title=title[:_TITLE],
+            title=clip(title, _TITLE),
             date=hit.prompt.at,
             score=round(probability, 4),
             is_note=False,
+            session=hit.session.id,
+            evidence=_evidence(hit),
+        )
+
+    def _quote_of_turn(self, hit: CardHit) -> Quote:
+        talk = self.cards.talk(hit.prompt.id)
+        settled = f'  Then you: "{clip_line(talk.settled, 240)}"' if talk is not None and talk.settled else ""
+        said = f'You: "{clip_line(hit.prompt.text, 240)}"  Agent: "{clip_line(hit.answer.text, 240)}"{settled}'
+        return Quote(
+            id=hit.prompt.reference,
+            text=plain_line(said, 800),
+            date=hit.prompt.at,
+            score=hit.score,
             session=hit.session.id,
             evidence=_evidence(hit),
         )

@@ -6,7 +6,7 @@ the outcome. For languages other than English see `asked_in_another_language`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -152,24 +152,132 @@ def asked_to_keep(prompt: str) -> tuple[KeepRequest, ...]:
     """Return the requests in the order of the prompt, each once. None for a slash command, which has its own tool."""
     if prompt.lstrip().startswith("/") or not may_ask(prompt):
         return ()
-    said = _FENCED.sub("\n\n", clean(prompt)).strip()
+    said = own_part(_FENCED.sub("\n\n", clean(prompt))).strip()
     if not said or len(said) > _TYPED or said.count("\n") > _LINES or _MACHINES.search(said):
         return ()
     all_sentences = list(_sentences_of(said))
+    corrected = taken_back([each.said for each in all_sentences])
     found: dict[str, KeepRequest] = {}
     alone = all(_bare(each) or _asks(each, "") or _COURTESY.fullmatch(each.text) for each in all_sentences)
     for at, each in enumerate(all_sentences):
         asked = _asks(each, all_sentences[at - 1].text if at else "") or (_bare(each) if alone else None)
-        if asked is not None:
+        if asked is not None and at not in corrected:
             found.setdefault(asked.text.casefold(), asked)
     return tuple(found.values())[:MOST]
 
 
+_TAKES_BACK = lazy_regex(
+    r"\W*(?:(?:oh|ah|hm+|oops|oups|uh|ach|ay|and|well)\W+)?(?:(?:no|nope|nein|non|nee)\b(?:\s*[,.!;:—–](?! (?:really|seriously))"
+    r"|\s+(?=(?:wait|sorry|actually"
+    r"|it'?s|it is|that'?s|scratch|make|i mean|use|warte|attends|espera|aspetta|quatsch|doch)\b))"
+    r"|(?:wait|sorry|hold on|warte|moment|halt|quatsch|entschuldigung|attends|pardon|espera|perdón|disculpa|digo|aspetta|scusa"
+    r"|anzi|cioè)"
+    r"\s*[,.!;:—–]|actually,? (?:no|not|it|that|use|make|the|i|we|let'?s|don'?t|never|always|better)\b|scratch that|strike that"
+    r"|correction\b|i (?:mean|meant)\b|or rather\b|make that\b|that'?s wrong|never ?mind|forget (?:that|it)\b(?! the)"
+    r"|on second thought"
+    r"|doch nicht|ich mein(?:e|te)\b|korrektur|besser gesagt|stimmt nicht|vergiss das|en fait\b|je (?:veux|voulais) dire|plutôt\b"
+    r"|oublie ça"
+    r"|mejor dicho|en realidad\b|qui(?:ero|se) decir|corrección|olvida eso|in realtà\b|volevo dire|correzione)",
+    re.IGNORECASE,
+)
+_CHANGES_ITS_MIND = lazy_regex(
+    r"[,;.—–-]\s*(?:(?:just |only )?kidding|just joking|no,? wait|wait,? no|oh,? no|scratch that|i mean|correction|or rather"
+    r"|make that|nein,? warte|ach nein|quatsch"
+    r"|besser gesagt"
+    r"|non,? attends|je veux dire|no,? espera|mejor dicho|quiero decir|no,? aspetta|anzi|volevo dire)\b"
+    r"|[,;—–]\s*(?:no|nope|sorry|nein|non|pardon|perdón|scusa|entschuldigung|oops)\s*,\s",
+    re.IGNORECASE,
+)
+_REACHES_BACK = 2
+
+
+def taken_back(said: Sequence[str]) -> frozenset[int]:
+    """Return which of a person's sentences they correct at once: in the same breath, or in one of the next two sentences."""
+    gone = {at for at, text in enumerate(said) if _CHANGES_ITS_MIND.search(text)}
+    for at, text in enumerate(said):
+        if at and _TAKES_BACK.match(text):
+            gone.update(range(max(0, at - _REACHES_BACK), at))
+    return frozenset(gone)
+
+
+_OTHERS_TEXT = (
+    r"logs?|output|error(?: message)?|message|e-?mail|mail|letter|reply|response|answer|ticket|issue|comment|feedback|docs?"
+    r"|documentation"
+    r"|readme|manual|article|post|thread|chat|transcript|text|banner|page|quote|nachricht|antwort|ausgabe|fehlermeldung|réponse"
+    r"|erreur|sortie"
+    r"|texte|respuesta|mensaje|correo|salida|texto"
+)
+_ANNOUNCES = lazy_regex(
+    r"(?<!\bi )(?<!\bwe )\b(?:wrote|writes|said|says|told (?:me|us)|answered|replied|sent (?:me|us)|schr(?:ieb|eibt)|sagte?"
+    r"|antwortete?|geschrieben"
+    r"|a (?:dit|écrit|répondu)|écrit|dit|escribió|dice|dijo|respondió|ha scritto|scrive|dice)\b"
+    r"|\b(?:translate|explain|summari[sz]e|proofread|rephrase|reword|interpret|analy[sz]e|übersetze?|erkläre?|traduis|explique"
+    r"|résume|traduce|explica"
+    r"|resume|traduci|spiega|what (?:does|do|is) (?:this|that|the following)|was bedeutet|que (?:veut dire|signifie)"
+    r"|qué significa)\b"
+    r"|\bfrom (?:the|our|my|a) (?:customer|vendor|client|support|provider|forum|website|wiki)\b"
+    rf"|\b(?:here(?:'s| is| are)|this is|below is|(?:i|we) (?:got|received)|hier ist|voici|aquí (?:está|tienes)"
+    rf"|ecco)\b.{{0,40}}\b(?:{_OTHERS_TEXT})\b"
+    rf"|^\W*(?:the|this|his|her|their) (?:\w+ ){{0,2}}(?:{_OTHERS_TEXT})\W*$",
+    re.IGNORECASE,
+)
+_FORWARDED = lazy_regex(r"-{2,}\s*(?:original|forwarded)\b|from:\s|on .{5,80} wrote:", re.IGNORECASE)
+_GREETS = lazy_regex(
+    r"\W*(?:dear|hi|hello|sehr geehrte\w*|liebe[rs]?|hallo|guten tag|chère?s?|bonjour|estimad[oa]s?|querid[oa]s?|hola|gentile"
+    r"|car[oa])\b"
+    r"[^.!?\n]{0,60}(?:,|!|\n|$)",
+    re.IGNORECASE,
+)
+_SIGNS_OFF = lazy_regex(
+    r"(?:^|[.!?]\s)\s*(?:(?:best|kind|warm|many)?\s?regards|best(?: wishes)?|cheers|sincerely|yours\b[^\n]{0,20}|many thanks|thanks"
+    r"|mit freundlichen grüßen|(?:viele|beste|liebe) grüße|gruß|(?:bien )?cordialement|bien à vous|saludos(?: cordiales)?"
+    r"|atentamente|un saludo"
+    r"|(?:cordiali|distinti) saluti)\s*(?:,|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_OWN_VOICE = lazy_regex(
+    r"\W*(?:(?:can|could|would) (?:you|we)|from now on|so|now|i|i'\w+|let'?s|what|why|how|is|are|do|does|should|my|btw|anyway"
+    r"|given|based on"
+    r"|ok(?:ay)?|and|but|ab jetzt|kannst du|ich|warum|peux-tu|je|pourquoi|puedes|a partir de ahora|por qué)\b",
+    re.IGNORECASE,
+)
+
+
+def own_part(said: str) -> str:
+    """Return a person's message without what it hands on from others: a text that a line announces, or a letter."""
+    kept: list[str] = []
+    handed_on = in_letter = False
+    begun = -1
+    paragraphs = re.split(r"\n[ \t]*\n", said)
+    for at, paragraph in enumerate(paragraphs):
+        if in_letter:
+            in_letter = _SIGNS_OFF.search(paragraph) is None
+            continue
+        greeting = _GREETS.match(paragraph) is not None and (
+            handed_on or paragraph.lstrip().lower().startswith(("dear", "sehr geehrt"))
+        )
+        if greeting and any(_SIGNS_OFF.search(each) for each in paragraphs[at:]):
+            handed_on, in_letter = False, _SIGNS_OFF.search(paragraph) is None
+            continue
+        if handed_on and (at == begun + 1 or not _OWN_VOICE.match(paragraph)):
+            continue
+        rows = paragraph.split("\n")
+        announced = next((row for row, line in enumerate(rows) if _hands_on(line)), None)
+        handed_on, begun = announced is not None, at if announced is None or announced == len(rows) - 1 else at - 1
+        kept.append("\n".join(rows if announced is None else rows[:announced]))
+    return "\n\n".join(kept)
+
+
+def _hands_on(line: str) -> bool:
+    return (line.rstrip().endswith(":") and _ANNOUNCES.search(line) is not None) or _FORWARDED.match(line.lstrip()) is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sentence:
-    """A sentence. ``text`` omits its introductory words."""
+    """A sentence. ``text`` omits its introductory words, and is empty for what is quoted or announced; ``said`` is all of it."""
 
     text: str
+    said: str
 
 
 _CUE = lazy_regex(
@@ -191,7 +299,7 @@ _UP_TO_IT = lazy_regex(
     r"(?:(?:please|also|and|but|so|ok|okay|oh|btw|by the way|hey|yes|yeah|no(?! (?:te )?olvides)|nope|right|great|thanks|thank you"
     r"|perfect"
     r"|good|well"
-    r"|actually|just|claude|codex|gemini|one more thing|note(?! to self)|important|fyi)\b[\s,.;:!—–-]*){1,5}(?=\S)",
+    r"|actually|just|claude|codex|gemini|one more thing|note(?! to self)|important|fyi)\b(?!-\w)[\s,.;:!—–-]*){1,5}(?=\S)",
     re.IGNORECASE,
 )
 _COURTESY = lazy_regex(
@@ -201,6 +309,24 @@ _COURTESY = lazy_regex(
 _QUOTE = lazy_regex(r"[\"“”]")
 _CODE = lazy_regex(r"`[^`\n]{0,200}`")
 _NOT_PROSE = lazy_regex(r"[{}<>|\\=]|\w\(|;\s*$|->|::")
+
+
+_EXCEPTS = lazy_regex(
+    r"(?:except|unless|otherwise|apart from|other than|only (?:if|when|where|in|on|for|after|before)"
+    r"|but (?:not|never|only|in|on|for|if|when|except))\b",
+    re.IGNORECASE,
+)
+
+
+def with_exceptions(said: Sequence[str]) -> list[str]:
+    """Join each sentence that begins with an exception to the one before it: without it, that says too much."""
+    found: list[str] = []
+    for each in said:
+        if found and _EXCEPTS.match(each) and not each.endswith("?") and not found[-1].endswith("?"):
+            found[-1] = f"{found[-1]} {each}"
+        else:
+            found.append(each)
+    return found
 
 
 def _sentences_of(said: str) -> Iterator[_Sentence]:
@@ -219,28 +345,28 @@ def _sentences_of(said: str) -> Iterator[_Sentence]:
                 blocks.append([])
         for block in (" ".join(rows) for rows in blocks if rows):
             quoted = 0
-            for sentence in sentences(block):
+            for sentence in with_exceptions(sentences(block)):
                 inside, quoted = quoted % 2 == 1, quoted + len(_QUOTE.findall(sentence))
-                text = one_line(sentence)
+                text = said_here = one_line(sentence)
                 if (opening := _UP_TO_IT.match(text)) and any(map(str.isalnum, text[opening.end() :])):
                     text = text[opening.end() :]
                 if inside or announced or not text or text[0] in "\"“”'‘’«":
                     text = ""
-                yield _Sentence(text=text)
+                yield _Sentence(text=text, said=said_here)
             announced = block.rstrip().endswith(":")
 
 
 _VERBS = """
 add address answer append apply archive ask assert assume avoid base be begin branch build bump call cast change check clean clear
-close comment commit compare compile confirm consider convert copy create cut default define delete deploy describe disable document
-drop edit emit enable end ensure escape explain export expose extract fetch flag follow force format gate generate give go group
-guard guess hand handle hard-code hardcode hide ignore import include indent init initialise initialize inline insert install invent
-keep label lead leave link lint list load lock log lower make mark match measure mention merge mock modify move name narrow nest
-omit open order overwrite paste pin place point post prefer prefix print propose publish pull push put query quote raise read rebase
-refer reference regenerate release remove rename render reply report request require reset respond restart restore resolve retry
-return reuse revert review rewrite run save say scope seed send separate set shorten show sign skip sort specify split squash stage
-start stick stop store strip submit subtract suffix suggest summarise summarize surface tag take tell test throw touch trim trust
-truncate try type update upgrade use validate verify wait wrap write
+close comment commit compare compile confirm consider convert copy create cut default define delete deploy describe disable
+document drop edit emit enable end ensure escape explain export expose extract fetch flag follow force format gate generate give go
+group guard guess hand handle hard-code hardcode hide ignore import include indent init initialise initialize inline insert install
+invent keep label lead leave link lint list load lock log lower make mark match measure mention merge mock modify move name narrow
+nest omit open order overwrite paste pin place point post prefer prefix print propose prune publish pull push put query quote raise
+read rebase refer reference regenerate release remove rename render reply report request require reset respond restart restore
+resolve retry return reuse revert review rewrite run save say scope seed send separate set ship shorten show sign skip sort specify
+split squash stage start stick stop store strip submit subtract suffix suggest summarise summarize surface tag take tell test throw
+touch trim trust truncate try type update upgrade use validate verify wait wrap write
 """
 VERB = rf"(?:{'|'.join(map(re.escape, _VERBS.split()))})\b(?!['’-])"
 _ADVERB = r"(?:(?:also|only|just|first|explicitly|manually|directly|simply|automatically|ever|again|blindly|silently)\s+)?"
@@ -248,7 +374,8 @@ _PASSING = lazy_regex(
     r"\b(?:today|tomorrow|tonight|yesterday|right now|for now|at the moment|for the moment|for the time being"
     r"|temporarily|meanwhile"
     r"|in the meantime|in the middle of"
-    r"|this time|(?:this|just) once|until|till|earlier|last (?:time|week|night)|ago|this (?:morning"
+    r"|this time|(?:this|just) once|(?:until|till)(?! (?:the )?(?:\d|(?:january|february|march|april|may|june|july|august"
+    r"|september|october|november|december)\b))|earlier|last (?:time|week|night)|ago|this (?:morning"
     r"|afternoon|evening|week)"
     r"|(?:in|for|on|during) (?:this|that|the current) (?:task|session|conversation|chat|pr|mr|branch|file|function"
     r"|method|class|commit"
@@ -300,7 +427,9 @@ _A_CLAUSE = (
     r"|owns?|reviews?|expires?|drops?|listens?|speaks?|talks?|starts?|ends?|costs?|handles?|holds?|contains?|returns?|sits?"
     r"|includes?|signs?|consumes?|ships?|depends?|supports?|accepts?|rejects?|allows?|triggers?|publish(?:es)?|rotates?|changes?"
     r"|renews?|refresh(?:es)?|closes?|opens?|lasts?|restarts?|syncs?|reads?|writes?|sends?|stores?|points?|serves?|connects?"
-    r"|\w{3,40}s (?:every|each|once|twice|daily|weekly|monthly|yearly|on the \d|on \w{3,6}days?|at \d))\b)"
+    r"|\w{3,40}s (?:every|each|once|twice|daily|weekly|monthly|yearly|on the \d|on \w{3,6}days?|at \d)"
+    r"|(?:the|our|my|every|all) (?:[\w-]+ ){1,3}\w{3,40}s (?:up |down |off |on )?(?:at (?:night|noon|the)|between|from|during|until"
+    r"|by|after|before|in the (?:night|morning|evening|afternoon)))\b)"
 )
 _MEMORY = r"(?:your |the |our |my |long[- ]term |project )*(?:memory|memories|vault)"
 _REMINDS = lazy_regex(
@@ -412,8 +541,20 @@ def _bare(sentence: _Sentence) -> KeepRequest | None:
     return _made(statement, None if minded else "preference") if len(stems(statement)) >= _FEWEST_STEMS else None
 
 
+def without_exception_of_today(rule: str) -> str:
+    """Return a rule without the remark that today is the exception to it: from tomorrow on, it holds."""
+    return _ONLY_TODAY.sub(lambda found: found["end"], rule)
+
+
+_ONLY_TODAY = lazy_regex(
+    r"\s*[,;:(—–-]+\s*(?:and |but |though |only |just )*(?:today|tonight|tomorrow|this (?:time|once|week|one|release)|now)\b"
+    r"[^,;.!?()]{0,24}\b(?:exceptions?|excepted|aside|different)\b[^,;.!?()]{0,24}\)?(?P<end>[.!]*)",
+    re.IGNORECASE,
+)
+
+
 def _made(statement: str, kind: Literal["preference", "fact"] | None) -> KeepRequest | None:
-    text = statement.strip(" ,;:—–-")
+    text = without_exception_of_today(statement).strip(" ,;:—–-")
     bare = _CODE.sub("code", text)
     if len(text) > _LONGEST or "?" in bare or _PASSING.search(bare) or _NOT_PROSE.search(bare) or _POINTS.fullmatch(text):
         return None

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from kite_memory.distill.prose import bounded, clean, key_lines, one_line
+from kite_memory.distill.asked_to_keep import asked_to_keep
+from kite_memory.distill.prose import bounded, clean, key_lines, one_line, without_emphasis
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.model.note import Chunk
 from kite_memory.text import lazy_regex
@@ -40,7 +41,8 @@ class ChunkPolicy:
     any other is closed by ``stalled`` seconds. With a paid model each chunk costs the fixed part of the prompt again, so only what
     a person explicitly asked to keep should be urgent.
 
-    With ``at_pauses`` a past silence counts too: a session read afterwards is divided where it would have been divided live.
+    With ``at_pauses`` a past silence counts too: a session read afterwards is divided where it would have been divided live. Before
+    a call of the same turn it does not: the agent was only writing that call.
     """
 
     target: int = 14_000
@@ -54,8 +56,11 @@ class ChunkPolicy:
 PAID = ChunkPolicy(target=56_000, most=72_000)
 """Policy for paid models: each call costs the fixed part of the prompt, and fifteen thousand tokens are read as well as four."""
 
-FREE = ChunkPolicy(target=100_000, most=200_000, idle=3.0, at_pauses=True)
-"""Policy for calls that cost nothing: soon after each pause, and with the same division for a session that is over."""
+FREE = ChunkPolicy(target=100_000, most=200_000, idle=20.0, at_pauses=True)
+"""Policy for calls that cost nothing: after each pause, and with the same division for a session that is over.
+
+Where Claude Code spoke before a call (2,563 times), it came within 3 seconds in 78 of 100 cases, within 20 seconds in 98.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +101,8 @@ def finished(events: Sequence[Event], policy: ChunkPolicy, *, quiet_for: float) 
 
 def _paused(events: Sequence[Event], begin: int, index: int, policy: ChunkPolicy) -> bool:
     """Return whether the silence after an event was long enough to close the events from ``begin`` to it."""
+    if not (opens_turn(events[index + 1]) or events[index + 1].type is EventType.USER_MESSAGE):
+        return False
     silence = (events[index + 1].at - events[index].at).total_seconds()
     return silence >= policy.idle and silence >= silence_needed(events[begin : index + 1], policy)
 
@@ -142,13 +149,16 @@ def middle(events: Sequence[Event]) -> int | None:
 
 
 def worth_asking(events: Sequence[Event]) -> bool:
-    """Return whether there is enough text to extract from; no call is made for "yes" and a file listing."""
+    """Return whether there is enough text to extract from; no call is made for "yes" and a file listing.
+
+    A request to remember is enough, however short.
+    """
     said = sum(
         len(event.text)
         for event in events
         if event.type in (EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE, EventType.DECISION, EventType.RESUME_POINT)
     )
-    return said >= 80
+    return said >= 80 or any(event.role == "user" and bool(asked_to_keep(event.text)) for event in events)
 
 
 SMALLEST_LIMIT = 1_000
@@ -419,8 +429,8 @@ _INFORMATIVE = lazy_regex(
 """Words that make a short line worth keeping, unlike those of "Let me look at the tests" alone."""
 
 _BLANK_LINES = lazy_regex(r"\n[ \t]*(?:\n[ \t]*)+")
-_MARKUP = lazy_regex(r"\*\*|^[ \t]{0,8}#{1,6} ", re.MULTILINE)
-"""Marks of bold text and headings, which a model pays for and which say nothing."""
+_HEADING = lazy_regex(r"^[ \t]{0,8}#{1,6} ", re.MULTILINE)
+"""Marks of headings: like those of bold text, a model pays for them, and they say nothing."""
 
 _ALIKE = 4
 _WITH_DIGIT = lazy_regex(r"(?<![\w./:@~^-])[\w./:@~^-]*\d[\w./:@~^-]*")
@@ -430,7 +440,7 @@ _WITH_DIGIT = lazy_regex(r"(?<![\w./:@~^-])[\w./:@~^-]*\d[\w./:@~^-]*")
 def _plain(text: str) -> str:
     """Remove markup. Of more than four rows in a run that differ only in words with digits, as pasted output has them, two stay."""
     kept: list[str] = []
-    said = [row for row in _MARKUP.sub("", text).split("\n") if "--" not in row or row.strip(" \t|:-")]
+    said = [row for row in _HEADING.sub("", without_emphasis(text)).split("\n") if "--" not in row or row.strip(" \t|:-")]
     for shape, rows in groupby(said, key=lambda row: _WITH_DIGIT.sub("#", row)):
         run = list(rows)
         folds = "#" in shape and len(run) > _ALIKE

@@ -4,8 +4,9 @@ And commands that worked after another form of them had failed.
 """
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Rejected
@@ -45,9 +46,11 @@ def key_lines(text: str, limit: int, *, lines: int = 6) -> str:
 
 
 _UNSEEN = lazy_regex(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0e\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f]|(?<![\u0300-\U0010ffff])[\u200c\u200d\ufe0f]"
 )
+"""Joiners are left where they spell a word or an emoji, in scripts that have them."""
+_LINE_ENDS = lazy_regex("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _COLOUR = lazy_regex(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
 _BREAK = lazy_regex(r"[.!?…][\"')\]*`_]{0,4}\s+(?=[\"'(\[*`_]{0,4}[A-Z0-9`/])")
 _ABBREVIATION = lazy_regex(
@@ -75,11 +78,41 @@ def clean(text: str) -> str:
     """Remove terminal colours, control and invisible characters, and lone surrogates; lines end in ``\\n``."""
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
-    return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _UNSEEN.sub("", _LINE_ENDS.sub("\n", text))
 
 
 def one_line(text: str) -> str:
     return " ".join(clean(text).split())
+
+
+def without_emphasis(text: str) -> str:
+    """Remove the marks of bold and italic words; those of code, of globs, powers and names such as ``__init__`` stay."""
+    if ("*" not in text and "__" not in text) or _SPAN in text:
+        return text
+    parts = text.split("`")
+    plain = _SPAN.join(parts[::2]) + _SPAN * (len(parts) % 2 == 0)
+    plain = _STRONG.sub(lambda match: match.group() if _DUNDER.fullmatch(match.group()) else match["inner"], plain)
+    globs = _OF_GLOBS.search(plain) is not None  # of which one word between stars may be
+    plain = _ITALIC.sub(lambda match: match.group() if globs and " " not in match["inner"] else match["inner"], plain)
+    if len(parts) == 1:
+        return plain
+    spans = [f"`{part}`" for part in parts[1::2]]
+    if len(parts) % 2 == 0:
+        spans[-1] = spans[-1][:-1]  # its end was cut off
+    return "".join(piece + span for piece, span in zip_longest(plain.split(_SPAN), spans, fillvalue=""))
+
+
+_SPAN = "\ue000"
+"""Stands for a span of code while marks are removed around it."""
+_BEFORE, _AFTER = r"(?<![^\s(\[{\"'“‘„«>—–:|-])", r"(?=$|[\s,;:!?)\]}\"'”’»…—–<|-]|\.(?!\w))"
+_STRONG = lazy_regex(
+    rf"{_BEFORE}(?P<mark>\*{{2,3}}|__)(?=[^\s*/])(?P<inner>(?:(?!(?P=mark)).)+)(?<=[^\s/])(?P=mark){_AFTER}", re.DOTALL
+)
+_ITALIC = lazy_regex(rf"{_BEFORE}\*(?=[^\W_]|[\"'“{_SPAN}])(?P<inner>[^*]+)(?<=[^\W_]|[.,!?:…\"'”){_SPAN}])\*{_AFTER}")
+_DUNDER = lazy_regex(r"__\w+__")
+_OF_GLOBS = lazy_regex(
+    r"\b(?:globs?|patterns?|wildcards?|match\w*|exclud\w*|includ\w*|ignor\w*|filenames?|files (?:named|called))\b", re.IGNORECASE
+)
 
 
 def sentences(block: str) -> list[str]:
@@ -153,20 +186,77 @@ _NAMED_OPTION = lazy_regex(
 )
 _PICK = lazy_regex(
     r"^\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]|sure|hmm|i think|i guess|let'?s|lets|go|do|just|i'd|i would|with|for|go for|go with"
-    r"|option|approach|pick|take|choose|like|to|say|the)[\s,:]+){0,6}(?P<label>[A-Da-d]|[1-9])(?=\s*$|[.!)](?:\s|$)|\s*[,;:—–]"
-    r"|\s(?:please|but|and|then|is|sounds|looks|seems|for|first|with|as|since|because|it|now|-)\b)",
+    r"|option|approach|pick|take|choose|like|to|say|the|use|prefer|my (?:choice|preference|pick|vote) is)[\s,:]+){0,6}"
+    r"(?P<label>[A-Da-d]|[1-9])(?![\w'’])",
     re.IGNORECASE,
 )
 _SEVERAL = lazy_regex(r"(?:\b[A-D]|[1-9])\s*(?:,|and|&|\+|or)\s*(?:[A-D]\b|[1-9])(?!\w)")
 _NTH = {"first": "1", "second": "2", "third": "3", "former": "1", "latter": "2"}
 _PICK_NTH = lazy_regex(
-    r"\bthe (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way)\b|[\s.!]*$)|former\b|latter\b)", re.IGNORECASE
+    r"(?:^|[.!?;,:—–]\s*|\s-\s+)\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]h?|yep|sure|hm+|well|so|then|and|just|please|actually"
+    r"|definitely|i think|i guess|i would|i will|i'?d|i'?ll|i|we would|we should|we will|we'?d|we'?ll|we|can (?:you|we)"
+    r"|could (?:you|we)|let'?s|let me|(?:my|the) (?:choice|preference|pick|vote) (?:is|goes to)|it'?s|going|go|ahead|do|have|want"
+    r"|need|like|love|to|prefer|rather|favou?r|pick|take|choose|chose|use|using|keep|stick|implement|build|proceed|say|with|for"
+    r"|in favou?r of|on)[\s,:]+){0,8}the (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way|alternative|variant|solution"
+    r"|choice)\b|[\s.!]*$|\s*[,;:—–])|former\b|latter\b)(?: (?:one|option|approach|way|alternative|variant|solution|choice)\b)?",
+    re.IGNORECASE,
 )
+_BOTH_NTH = lazy_regex(
+    r"\bthe (?:first|second|third|former|latter)\b[^.,;]{0,16}(?:\band\b|\bor\b|&)\s*(?:also )?the (?:first|second|third|former"
+    r"|latter)\b(?! (?:one |option |approach )?(?:is|was|has|does|would|will|won'?t|can'?t|loses|needs|looks|seems|sounds)\b)",
+    re.IGNORECASE,
+)
+_WELL = (
+    r"(?:good|great|fine|ok(?:ay)?|best|better|nicer?|perfect|right|clean\w*|simpl\w+|saf(?:er?|est)|cheap\w*|fast\w*|reasonable"
+    r"|sensible|prefer(?:able|red)|ideal|enough|san(?:e|er)|solid|reliable|robust|eas(?:y|ier|iest)|excellent|acceptable|clear\w*"
+    r"|correct|sound|(?:way|one|choice|option|winner|favou?rite|preference|pick)\b(?! (?:less|too|more))|it\b|what (?:i"
+    r"|we) (?:want|need|prefer|had|meant))"
+)
+_TAKES = lazy_regex(
+    rf"\s*(?:$|[.!)](?:\s|$)|[;,:—–]|\s-\s|\s(?:please|thanks|then|but|and|for|first|with|as|since|because|it is|now|if|so|instead"
+    rf"|over|rather than|you|that you|which you)\b|(?:\s(?:is|sounds|looks|seems|feels|would be)|'s)\s(?:like )?(?:\w+ly |really "
+    rf"|very |much |so |the |an? |my |by far |far |quite |pretty |just |more |most )*{_WELL}\b|\s(?:works|wins"
+    rf"|makes (?:\w+ ){{0,2}}sense|would work|convinces)\b)",
+    re.IGNORECASE,
+)
+"""What may follow the name of an option that is taken: nothing, a further wish, or praise."""
+_PRAISED = lazy_regex(r"\s*(?:\s(?:is|sounds|looks|seems|feels|works|would)|'s)\b", re.IGNORECASE)
+_TURNED_DOWN = lazy_regex(
+    r"\W*(?:(?:absolutely|certainly|definitely|clearly|really|is|are|was) )?(?:no(?! (?:need|hurry|rush|problem|other|more"
+    r"|extra)\b)|nope|never|nein|niemals|nicht|nee|non|jamais|pas|nunca|out|rejected|wrong|bad|too|won'?t|wouldn'?t|can'?t|cannot"
+    r"|doesn'?t|isn'?t|not(?!\s+(?:the\b|that\b|option\b|[a-d1-9]\b)))\b(?!,)",
+    re.IGNORECASE,
+)
+_STILL_ASKS = lazy_regex(
+    r"[^,;.!—–]*\?|[^.!]*?[,;—–]\s*(?:but|or|right|correct|ok(?:ay)?|no|yes|isn'?t|wouldn'?t|doesn'?t|won'?t|what|wdyt|unless"
+    r"|if)\b[^.!]*\?",
+    re.IGNORECASE,
+)
+_REFUSES = lazy_regex(
+    r"\b(?:no|not|never|neither|none|nor|cannot|(?:is|are|was|do|does|did|wo|would|ca|could|should|have|has|must)n'?t|against"
+    r"|reject\w*|except|without|but|if|unless|whether|why|what|how|explain)\b"
+    r"(?!\s+(?:the (?:first|second|third|former|latter)|[A-D1-9]\b))",
+    re.IGNORECASE,
+)
+_THEN_NO = lazy_regex(
+    r"(?:(?:[,;.!—–-]\s*)?(?P<firmly>\b(?:no,? wait|wait,? no|oh,? no|scratch that|i mean|correction|make that|or rather"
+    r"|doch lieber|ach nein|je veux dire|mejor dicho)\b)"
+    r"|(?:^|[,;.!—–-]\s*)(?:no|wait|sorry|actually|nein|non|pardon|perdón|plutôt|lieber|mejor)\b(?=[,;:.!]?\s+\S))[,;:.!\s]*",
+    re.IGNORECASE,
+)
+"""Words with which a person takes back what they have just said."""
+_OPENING_NO = lazy_regex(r"^\W*(?:no|nope|nah)\s*[,.;:—–-]", re.IGNORECASE)
+_ARTICLE = lazy_regex(r"\W*a\s+(?!(?:please|is|sounds|looks|seems|then|because|since|for now|it is|and|but)\b)\w", re.IGNORECASE)
+_REPLIES_BY_NUMBER = lazy_regex(r"^\W{0,3}(?:[A-D]|[1-9])[.):]\s", re.MULTILINE)
 _INLINE = lazy_regex(
     r"\((?P<label>[1-9a-d])\)\s+(?P<rest>[^()]{3,200}?(?:\([^()]{2,80}\)[^()]{0,80}?)?)"
     r"(?=[,;]?\s*(?:and |or )?\([1-9a-d]\)|[.?!;](?:\s|$))"
 )
 _OFFERS = lazy_regex(r"\b(?:options?|alternatives?|recommend\w*|designs?|choices?|lean(?:ing)? to|approaches)\b", re.IGNORECASE)
+
+
+_HALF_BOLD = lazy_regex(r"(?<=[\w.):!?`\"'])\*\*(?=[\s:,.;)—–-]|$)")
+"""Mark that ends bold words which begin with the label, before the rest of an option."""
 
 
 def options_in(text: str) -> list[Option]:
@@ -180,7 +270,7 @@ def options_in(text: str) -> list[Option]:
     for pattern in (_NAMED_OPTION, _LABEL, _INLINE):
         for match in pattern.finditer(text):
             label = match["label"].upper()
-            rest = one_line(match["rest"]).replace("**", "").replace("__", "")
+            rest = _HALF_BOLD.sub("", without_emphasis(one_line(match["rest"])), count=1)
             if label == "1" or label == "A":
                 found = {}  # the last list is the one that is asked about
             name = re.split(r"\s[—–-]\s|: |\. ", rest, maxsplit=1)[0]
@@ -191,16 +281,51 @@ def options_in(text: str) -> list[Option]:
 
 
 def picked(said: str, options: Sequence[Option]) -> Option | None:
-    """Return the option that a short reply names; ``None`` if it names none or several."""
-    opening = one_line(said[:160])
-    if _SEVERAL.search(opening):
-        return None
-    nth = _PICK_NTH.search(opening)
-    match = _PICK.match(opening)
-    label = _NTH[nth["nth"].lower()] if nth else match["label"].upper() if match else ""
-    if label == "A" and match and re.match(r"\W*a\s+\w", opening, re.IGNORECASE):
-        return None  # the article
+    """Return the option that a short reply takes; ``None`` if it takes none or several, asks about one, or turns one down."""
+    if len(_REPLIES_BY_NUMBER.findall(said[:400])) > 1:
+        return None  # it answers several questions, or gives several orders
+    label = _taken_label(one_line(said[:160]))
     return next((option for option in options if option.label == label), None)
+
+
+def _taken_label(said: str) -> str:
+    if _SEVERAL.search(said) or _BOTH_NTH.search(said):
+        return ""
+    places = [(match["nth"], match.start("nth"), match.end()) for match in _PICK_NTH.finditer(said)]
+    if not places and (match := _PICK.match(said)) is not None and not _ARTICLE.match(said):
+        places = [(match["label"], 0, match.end())]
+    taken: set[str] = set()
+    for name, begins, ends in places:
+        before, rest = re.split(r"[.!?]\s", said[:begins])[-1], said[ends:]
+        if (instead := _THEN_NO.search(rest)) is not None and (label := _taken_label(rest[instead.end() :])):
+            return label
+        if instead is not None and instead["firmly"]:
+            return ""
+        if (
+            _REFUSES.search(_OPENING_NO.sub("", before))
+            or not _TAKES.match(rest)
+            or _TURNED_DOWN.match(rest)
+            or _STILL_ASKS.match(rest)
+        ):
+            continue
+        if _PRAISED.match(rest) and re.search(r"\b(?:but|although|however|though)\b", rest, re.IGNORECASE):
+            continue
+        taken.add(_NTH.get(name.lower(), name.upper()))
+    return taken.pop() if len(taken) == 1 else ""
+
+
+def asks_something_else(closing: str) -> bool:
+    """Return whether a message closes with a question to which "yes" is no assent to what the message recommends."""
+    return closing.endswith(("?", "？")) and _SOMETHING_ELSE.search(closing) is not None
+
+
+_SOMETHING_ELSE = lazy_regex(
+    r"\b(?:anyway|anyhow|regardless|nevertheless|nonetheless|even so|despite|instead|alternativ\w*|something else|(?:an)?other"
+    r"|otherwise|still (?:want|prefer|like|rather|use|go|do|keep)|trotzdem|dennoch|stattdessen|quand même|malgré tout|plutôt"
+    r"|de todos modos|aun así|en su lugar|mesmo assim|comunque|lo stesso|invece)\b|^\W*(?:(?:and|but|so|or)\s+)?(?:which|where"
+    r"|when|who|why|what(?! (?:do you (?:think|say)|about))|how(?! (?:does|do|about)\b.{0,30}(?:sound|look|feel|about)))\b",
+    re.IGNORECASE,
+)
 
 
 def rejections(text: str) -> tuple[Rejected, ...]:
@@ -247,10 +372,9 @@ _POINTS = lazy_regex(
     r"(?:it|that|this|them|those|these|all|both|one|the (?:rest|other|others|first|second|idea|option))", re.IGNORECASE
 )
 _NO = (
-    r"(?:rejected|ruled out|off the table|turned down|not an option|no option|out of the question|discarded"
-    r"|dropped|declined|overkill"
-    r"|not worth (?:it|the \w+)|too (?:much|slow|expensive|heavy|complex|complicated|risky)\b[^.]{0,80}|out(?=\s*"
-    r"(?:[,.;:—–]|$)))"
+    r"(?:rejected|ruled out|off the table|turned down|not an option|no option|out of the question|discarded|dropped|declined"
+    r"|overkill|not worth (?:it|the \w+)|too (?:much|slow|expensive|heavy|complex|complicated|risky)\b[^.]{0,80}"
+    r"|out(?=\s*(?:[,.;:—–]|$)))"
 )
 _WE = (
     r"(?:(?:and|but|so|then|also|for the record)[:,]?\s+)?(?:(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+)?(?:(?:also"
@@ -259,14 +383,12 @@ _WE = (
 _REJECTS = tuple(
     lazy_regex(pattern, re.IGNORECASE)
     for pattern in (
-        rf"{_WE}(?:considered|tried|looked at|thought (?:about|of)|evaluated|discussed)\s+(?P<what>[^.;:,]{{2,80}}?)"
-        rf"(?:\s+(?:first|too|as well))?"
-        rf"\s*(?:,|;|:|\s(?:and|but))\s*[^.]{{0,40}}?(?:ruled? (?:it|them|that) out|dropped (?:it|them)(?: again)?"
+        rf"{_WE}(?:considered|tried|looked at|thought (?:about|of)|evaluated|discussed)\s+(?P<what>[^.;:,]{{2,80}}?)(?:\s+(?:first"
+        rf"|too|as well))?\s*(?:,|;|:|\s(?:and|but))\s*[^.]{{0,40}}?(?:ruled? (?:it|them|that) out|dropped (?:it|them)(?: again)?"
         rf"|decided against (?:it|that|them)|reject(?:ed)? (?:it|them)|turned (?:it|them) down|gave (?:it|them) up)",
         rf"{_WE}(?:tried|tested)\s+(?P<what>[^.;:,]{{2,60}}?)(?:\s+first)?\s+and\s+dropped (?:it|them)(?: again)?",
-        rf"{_WE}(?:ruled out|decided against|turned down|opted against|voted against|(?:decided|chose|agreed) not to"
-        rf"(?: use)?|not going (?:with|for)"
-        rf"|won't (?:use|go with)|will not (?:use|go with))\s+(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
+        rf"{_WE}(?:ruled out|decided against|turned down|opted against|voted against|(?:decided|chose|agreed) not to(?: use)?"
+        rf"|not going (?:with|for)|won't (?:use|go with)|will not (?:use|go with))\s+(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
         rf"{_WE}(?:rejected|discarded|dismissed)(?:\s*:\s*|\s+(?=(?:the|a|an|our|any|using|[a-z]+ing)\s"
         rf"|(?-i:[A-Z`\"])))(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
         r"(?:(?:and|but|so|then|also)[:,]?\s+)?(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+"
@@ -307,7 +429,7 @@ RETRACTION = _words(
     r"|ruled? (?:that |it )?out|my (?:earlier|first|previous|initial) (?:diagnosis|theory|guess|assumption|conclusion)"
     r"|not the (?:actual|real) (?:cause|issue|problem)"
 )
-_TAKEN_BACK = _words(
+TAKEN_BACK = _words(
     r"(?:i was|that was|my \w+ was) wrong|was(?:n'?t| not) (?:it|the (?:cause|issue|problem|reason|culprit))"
     r"|is(?:n'?t| not) (?:actually )?the (?:real |actual )?(?:cause|issue|problem|reason|culprit)|scratch that"
     r"|(?:is|was) (?:now )?ruled out|rul(?:es|ed|ing) (?:that |it |this )?out"
@@ -331,12 +453,12 @@ def retractions(events: Sequence[Event]) -> Iterator[Retraction]:
         if event.type is not EventType.ASSISTANT_MESSAGE and event.role != "user":
             continue
         text = event.text[:_READ_FOR_RETRACTIONS]
-        if not _TAKEN_BACK.search(text):
+        if not TAKEN_BACK.search(text):
             continue
         for block in clean(text).split("\n"):
-            said = sentences(block) if _TAKEN_BACK.search(block) else []
+            said = sentences(block) if TAKEN_BACK.search(block) else []
             for place, sentence in enumerate(said):
-                if _TAKEN_BACK.search(sentence) and not sentence.endswith("?"):
+                if TAKEN_BACK.search(sentence) and not sentence.endswith("?"):
                     before = said[place - 1] if place else ""
                     yield Retraction(at=at, about=_subject(before) | _subject(sentence))
 
@@ -377,14 +499,27 @@ _WITHIN = 14
 """Most events between a failure and the form that works; a later success has another reason."""
 
 _MISCALLED = re.compile(
-    r"command not found|unknown (?:flag|option|command|argument|shorthand)|unrecognized (?:option|argument)|no such (?:file"
-    r"|option|command|subcommand)|not a (?:git repository|directory|valid)|is not (?:installed|recognized|a valid)"
-    r"|cannot find (?:module|package)|no module named|module not found|cannot import name|missing (?:required|script)"
-    r"|no tests? (?:found|ran|to run)|permission denied|connection refused|usage:|illegal option|environment variable"
-    r"|is not set|not set\b|requires? (?:a|an|the|--)|must be (?:run|set|called)|unsupported|authentication|not logged in"
-    r"|could not find",
+    r"command not found|unknown (?:flag|option|command|argument|shorthand)|unrecognized (?:option|argument)|no such (?:option"
+    r"|command|subcommand)|is not (?:recognized|a valid)|missing (?:required|script)|no tests? (?:found|ran|to run)|usage:"
+    r"|illegal option|requires? (?:a|an|the|--)|must be (?:run|called)|unsupported (?:option|flag|argument)",
     re.IGNORECASE,
 )
+_MISPLACED = re.compile(
+    r"no such file|not a (?:git repository|directory)|cannot find (?:module|package)|no module named|module not found"
+    r"|cannot import name|could not find|is not installed|not found",
+    re.IGNORECASE,
+)
+"""Complaints that another folder or another copy of the program answers, and no option does."""
+_UNSET = re.compile(
+    r"environment variable|is not set|not set\b|must be set|is (?:required|missing|undefined) in the environment", re.IGNORECASE
+)
+_SETS = re.compile(r"(?:^|[\s;&])([A-Z_][A-Z0-9_]*)=")
+_ACTS = re.compile(
+    r"\b(?:install|add|start|restart|init|login|sync|update|upgrade|enable|create|build|compile|download|fetch|clone|checkout"
+    r"|switch|ssh-add|chmod|chown|mkdir|touch|cp|mv|ln|source|export)\b|\bup\b"
+)
+"""What helped, if it was run between a failure and a success."""
+_PROVES_NOTHING = re.compile(r"\|\|\s*(?:true|:|echo)\b|\s(?:-n|--dry-run\S*|--help|--version)(?:\s|$)")
 _RUN_UP = re.compile(
     r"^(?:\s*(?:cd\s+[^;&|]{1,200}(?:&&|;)|export\s+\S{1,200}\s*(?:&&|;)|[A-Z_][A-Z0-9_]*=\S{0,200}|sudo|time"
     r"|timeout\s+\d+\w?))+\s*"
@@ -412,23 +547,21 @@ def established(events: Sequence[Event]) -> Iterator[Established]:
     ]
     known: set[str] = set()
     for place, (at, failed) in enumerate(results):
-        if failed.status != "failed" or not _MISCALLED.search(failed.text[:4_000]):
+        if failed.status != "failed":
             continue
         wrong = _core(failed.command)
         for later, works in results[place + 1 : place + 8]:
             if later - at > _WITHIN:
                 break
             right = _core(works.command)
-            if works.status == "ok" and _is_new(right, wrong, known) and _is_another_form(wrong, right, failed.text[:4_000]):
+            if works.status == "ok" and right not in known and _is_another_form(wrong, right, failed.text[:4_000]):
                 known.add(right)
                 yield Established(
                     failed=failed, works=works, wrong=wrong, right=right, complaint=key_lines(failed.text, 160, lines=2)
                 )
                 break
-
-
-def _is_new(right: str, wrong: str, known: Container[str]) -> bool:
-    return right not in known and _RUN_UP.sub("", right) != _RUN_UP.sub("", wrong)
+            if works.status == "ok" and _ACTS.search(works.command[:600]):
+                break
 
 
 def _core(command: str) -> str:
@@ -437,13 +570,26 @@ def _core(command: str) -> str:
 
 
 def _is_another_form(wrong: str, right: str, complaint: str) -> bool:
-    """Return whether both commands have the same program and subcommand, or the second corrects a program that was not found."""
+    """Return whether a command that works differs from one that failed in just what the complaint was about.
+
+    That is how it is called, the folder or the copy of the program, or a variable.
+    """
     one, other = _tokens(wrong), _tokens(right)
     if not one or not other or len(wrong) > 240 or len(right) > 160 or _PLAIN.match(one[0]) or _PLAIN.match(other[0]):
         return False
+    if _PROVES_NOTHING.search(right):
+        return False
+    bare, worked = _RUN_UP.sub("", wrong), _RUN_UP.sub("", right)
     if f"{one[0]}: command not found" in complaint or f"command not found: {one[0]}" in complaint:
-        return one[0] in other or (len(one) > 1 and set(one[1:]) <= set(other))
-    return len(one) > 1 and any(other[at : at + 2] == one[:2] for at in range(len(other)))
+        return bare != worked and (one[0] in other or (len(one) > 1 and set(one[1:]) <= set(other)))
+    if _MISCALLED.search(complaint):
+        return bare != worked and len(one) > 1 and any(other[at : at + 2] == one[:2] for at in range(len(other)))
+    if _UNSET.search(complaint):
+        return one == other and bool(set(_SETS.findall(right)) - set(_SETS.findall(wrong)))
+    if _MISPLACED.search(complaint):
+        moved = "cd " in right[: len(right) - len(worked)] and "cd " not in wrong[: len(wrong) - len(bare)]
+        return worked.split()[1:] == bare.split()[1:] and (moved or bare.split()[:1] != worked.split()[:1])
+    return False
 
 
 def _tokens(command: str) -> list[str]:

@@ -24,7 +24,8 @@ class Fix:
     """An earlier occurrence of a failure, and a later success of the same command.
 
     ``failed`` and ``worked`` are the two command lines. ``steps`` are the commands run between them and ``files`` the files changed
-    between them, both in order. ``evidence`` refers to the success, which happened at ``at``.
+    between them, both in order. ``said`` is what the user wrote after the last of these. ``evidence`` refers to the success, which
+    happened at ``at``.
     """
 
     signature: str
@@ -34,6 +35,7 @@ class Fix:
     evidence: str
     steps: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    said: str = ""
 
 
 class Fixes(Protocol):
@@ -102,7 +104,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """A conversation's first line and how it ended.
+    """A conversation's first line and how it ended, or a failure and how it went away.
 
     ``text`` is plain text of at most 200 tokens; ``id`` is the conversation's citation.
     """
@@ -125,6 +127,10 @@ class ConversationLookup(Protocol):
         """Return the few conversations that bear on a prompt with a probability of at least ``least``, best first; of two about one
         matter the newer comes first.
         """
+        ...
+
+    def answer(self, text: str, *, project: str, session: str, of_the_past: bool) -> Sequence[Quote]:
+        """Return how a failure that the prompt quotes went away before, and what was said where it plainly asks ``of_the_past``."""
         ...
 
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 from threading import Lock
 
 import numpy as np
@@ -22,7 +23,7 @@ from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import normal, signatures
 from kite_memory.text.quoting import quoted
-from kite_memory.text.shell import Action, Invocation, invocations, purposes
+from kite_memory.text.shell import LOOKERS, Action, Invocation, invocations, purposes, simple_commands
 
 _REPAIRS = lazy_regex(
     r"\b(?:install|ci|sync|tidy|generate|codegen|download|up|start|restart|login|auth|migrate|upgrade|update|init|prune|clean|trust|config"
@@ -42,17 +43,19 @@ _ABOUT_CODE = lazy_regex(
     re.IGNORECASE,
 )
 """Errors that depend on the code of the day: next time they have another cause."""
+_ONLY_READ = LOOKERS - {"export", "set"}
 _SHOWN = 100
 _ALIKE = 0.5
 
 
 def remedy(fix: Fix, command: str) -> str:
     """Return advice for an agent whose ``command`` has just failed in the same way; empty if the fix has nothing to teach."""
-    steps = [step for step in fix.steps if not _is_routine(step)]
-    if fix.files and not all(_SETTINGS.search(file) for file in fix.files):
+    if fix.said or (fix.files and not all(_SETTINGS.search(file) for file in fix.files)):
         return ""
+    first = _done_first(fix)
+    steps = [step for step in (*fix.steps, *first) if not _is_routine(step)]
     if steps:
-        repairs = [step for step in steps if _REPAIRS.search(step)]
+        repairs = [step for step in steps if _REPAIRS.search(step) or (step in first and not _ABOUT_CODE.match(fix.signature))]
         if len(repairs) < len(steps):
             return ""
         return f"The same failure went away after {' and '.join(_shown(step) for step in repairs[-2:])}"
@@ -69,8 +72,21 @@ def remedy(fix: Fix, command: str) -> str:
     return f"The same failure earlier; then this worked: {_shown(_spelled(worked))}" if _likeness(failed, worked) >= _ALIKE else ""
 
 
+def _done_first(fix: Fix) -> list[str]:
+    """Return what the line that worked did before the command that had failed, and the failed line did not."""
+    common = purposes(fix.worked) & purposes(fix.failed)
+    failed = {each.words for each in simple_commands(fix.failed)}
+    before = takewhile(lambda each: common.isdisjoint(one.purpose for one in each.invocations), simple_commands(fix.worked))
+    return [
+        " ".join(each.words) + "".join(f" > {file}" for file in each.outputs)
+        for each in before
+        if each.words not in failed and (each.outputs or any(one.program not in _ONLY_READ for one in each.invocations))
+    ]
+
+
 def _is_routine(step: str) -> bool:
-    return all(_ROUTINE_REMEDY.fullmatch(purpose) for purpose in purposes(step))
+    done = purposes(step)
+    return bool(done) and all(_ROUTINE_REMEDY.fullmatch(purpose) for purpose in done)
 
 
 def _core(line: str, other: str) -> Invocation | None:

@@ -281,7 +281,7 @@ def find_assigned(raw: bytes, small: bytes, words: TextWords, spans: list[Span])
         what = Promise.NONE if _WITHIN_ARN.search(raw[max(0, start - 96) : start]) else promise(name)
         if name[-6:].lower() == b"cookie" and value >= looked:
             looked = _cookies(raw, value, spans)
-        elif what is not Promise.NONE:
+        elif what is not Promise.NONE and b"fingerprint" not in small[closers:value]:
             _judge(raw, start, name, what, raw[match.end(1) : value], value, spans)
     if b"sig" in words.joined and (b"sig=" in small or b"signature=" in small):
         for match in _SIGNATURE.finditer(small):
@@ -337,7 +337,7 @@ def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes,
         _take(raw, at, name, max(what, Promise.STRONG), Style.SETTING, spans)
     elif separator == b"=" and (name.isupper() or behind in (b"\n", b"\r")):
         rest = _REST_OF_LINE.match(raw, at) if behind in (b"\n", b"\r", b" ") else None
-        named = what is Promise.STRONG and name.isupper() and b"SECRET" in name
+        named = rest and what is Promise.STRONG and name.isupper() and b"SECRET" in name and not monotonous(rest[0])
         fits = rest and (_secret(rest[0], what, Style.SETTING) or (named and (oddness(rest[0]) or states(rest[0]))))
         if rest and b"$" not in rest[0] and b"(" not in rest[0] and fits:
             spans.append((rest.start(), rest.end(), kind_of(name)))

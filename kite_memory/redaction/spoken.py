@@ -44,7 +44,7 @@ _KIND = "password"
 _SNAKE = lazy_regex(rb"_{0,2}[a-z]{1,40}_[a-z0-9_]{1,60}")
 _AFTER_LABEL = lazy_regex(rb"[\"'`*\]]{0,4}[ \t]{0,4}([:=?]?)[ \t]{0,4}(?:[>|][+\-]?|\"\"\"|''')?[ \t]{0,4}\r?(?=\n)")
 _NEXT = lazy_regex(
-    rb"(?:[ \t]{0,40}\r?\n){1,3}+(?:[ \t]{0,8}[\-=]{3,80}+[ \t]{0,8}\r?\n)?"
+    rb"(?:[ \t>]{0,40}\r?\n){1,3}+(?:[ \t]{0,8}[\-=]{3,80}+[ \t]{0,8}\r?\n)?"
     rb"(?:[ \t]{0,8}```[a-z]{0,12}[ \t]{0,4}\r?\n)?"
     rb"[ \t>\-*+|]{0,40}[\"'`]?([^\s\"'`]{4,64}+)[\"'`]?,?[ \t|]{0,8}\r?(?=\n|\Z)"
 )
@@ -85,7 +85,6 @@ _TYPED = lazy_regex(
 )
 """A command."""
 _ASKING = lazy_regex(rb"\b(?:what'?s?|which|remind|tell|anyone|need)\b")
-
 
 _FUNCTION_WORDS = frozenset(
     b"""
@@ -179,8 +178,8 @@ for _form in FORMS:
         _FORMS.setdefault(_word, []).append(_form)
 
 
-def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -> None:
-    """Find secrets in natural language. ``small`` is ``raw`` in lower case, and ``words`` are its words."""
+def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span], of: int) -> None:
+    """Find secrets in natural language. ``small`` is ``raw`` in lower case with its ``words``; ``of`` as for `find`."""
     if not words.each and _OTHER not in raw:
         return
     table: Table = (0, 0)
@@ -193,7 +192,7 @@ def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -
             find_inserted(raw, small, spans)
     if _OTHER in raw:
         spans.extend((*found.span("digits"), _KIND) for found in _DIGITS_ABROAD.finditer(raw) if not _YEAR.match(found["digits"]))
-    find_weighed(raw, small, words, labels, spans)
+    find_weighed(raw, small, words, labels, spans, of)
     for form in {form for word in words.each & _FORMS.keys() for form in _FORMS[word]}:
         for some in form.words[1:]:
             if words.each.isdisjoint(some):
@@ -224,7 +223,8 @@ def _labels(small: bytes, words: TextWords) -> Iterator[Sighting]:
         at = small.find(label.stem)
         while at >= 0:
             end = at + len(label.stem)
-            if not ((label.word and small[at - 1 : at].isalpha()) or (label.whole and small[end : end + 1].isalnum())):
+            within = (label.word and small[at - 1 : at].isalpha()) or (label.whole and small[end : end + 1].isalnum())
+            if not (within or small[max(0, at - 6) : at].endswith((b"/etc/", b"etent "))):
                 yield at, end, label.weak, label.language
             at = small.find(label.stem, at + 1)
 

@@ -278,7 +278,7 @@ _PUBLIC = lazy_regex(
 """Public keys, certificates, pictures, mangled names, hashes."""
 _ABOUT_HASHES = lazy_regex(
     rb"(?:sha-?[0-9]{1,3}|md5|hash|h1|integrity|checksum|digest|fingerprint|etag|cid|commit|revision|rev|nonce|base64|cursor|uuid|[^a-z]id"
-    rb"|(?:digest|cipher|signature|certificate)value>)[\"'`]?[ \t]{0,4}[:=\-~,(]{0,3}[ \t]{0,4}[\"'`]?\Z"
+    rb"|public[ _-]?key|(?:digest|cipher|signature|certificate)value>)[\"'`]?[ \t]{0,4}[:=\-~,(]{0,3}[ \t]{0,4}[\"'`]?\Z"
 )
 _BASE64_SIGNS = frozenset(_IN_RUNS + b"/=")
 _AWS_LENGTH = 40
@@ -481,13 +481,24 @@ def _form_of_two(word: bytes) -> str:
     return "" if not rare else "file" if word.islower() or last in COMMON else "pair"
 
 
+def _form_of_letters(word: bytes, language: str) -> str:
+    """Return the form of a word of small letters, of which the first may be a capital."""
+    small = word.lower()
+    hash_like = 6 <= len(word) <= 15 and not word.translate(None, b"abcdef")
+    if hash_like or small in _TECHNOLOGIES or monotonous(word) or ordinary(word, language):
+        return ""
+    return "common word" if small in COMMON else "word" if word.islower() else "name"
+
+
 @lru_cache(maxsize=1 << 14)
 def form_of(word: bytes, language: str = "") -> str:
     """Return what kind of text the word is; empty if it is a word, a name or a number of some other kind."""
+    if not 4 <= len(word) <= 64:
+        return ""
+    if word.isalpha() and (word.islower() or word[1:].islower()):
+        return _form_of_letters(word, language)
     if (
-        len(word) < 4
-        or len(word) > 64
-        or (_NO_SECRET.fullmatch(word) and not _SIGNED.fullmatch(word))
+        (_NO_SECRET.fullmatch(word) and not _SIGNED.fullmatch(word))
         or _ADDRESS.fullmatch(word)
         or _LOGIN.fullmatch(word)
         or _UUID.fullmatch(word)
@@ -522,13 +533,8 @@ def form_of(word: bytes, language: str = "") -> str:
         return ""
     if stands_in(word, numbered=False):
         return "stand-in" if len(word) >= 12 and _SPELLED_OUT.fullmatch(word) else ""
-    if word.isalpha():
-        if word.islower():
-            return "" if ordinary(word, language) else "common word" if word in COMMON else "word"
-        if word.isupper():
-            return ""
-        if word[1:].islower():
-            return "" if ordinary(word, language) else "common word" if word.lower() in COMMON else "name"
+    if word.isalpha() and word.isupper():
+        return ""
     odd = oddness(word)
     if odd is Oddness.CLEAR:
         return "clear"

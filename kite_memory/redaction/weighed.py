@@ -93,7 +93,8 @@ _IN_NAMES = frozenset(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz012
 """Beside one of these, a word is a part of a name."""
 _STATEMENT = lazy_regex(
     rb"[ \t+\-]{0,40}(?:type \w{1,80} (?:struct|interface|func)\b"
-    rb"|from [\w.]{1,120} import |import [\w.{*\"' ]|export |#include|package [\w.]{1,80};?$|using [\w.]{1,80};"
+    rb"|from [\w.]{1,120} import |import [\w.{*\"' ]|export |#include|package [\w.]{1,80};?$"
+    rb"|using [\w.]{1,80};|ssh-[a-z0-9]{2,8} AAAA"
     rb"|[\w.]{1,80}(?:, [\w.]{1,80}){0,3} :?= [\w.]{1,120}\()"
 )
 """A line of code: an import, a type, or what a call returned. Its names are no sentence."""
@@ -130,10 +131,13 @@ class _Line(NamedTuple):
     """That of a word for a password in it, if it is not English."""
 
 
-def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, int, bool, str]], spans: list[Span]) -> None:
-    """Find secrets in lines about access. ``labels`` are where the words for a password are."""
+Labels = list[tuple[int, int, bool, str]]
+
+
+def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: Labels, spans: list[Span], of: int) -> None:
+    """Find secrets in lines about access. ``labels`` are where the words for a password are, ``of`` as in `spoken.find_spoken`."""
     find_seed_phrases(raw, small, words, spans)
-    for line in lines(raw, small, words, labels):
+    for line in lines(raw, small, words, labels, of):
         if any(cue.kind in ("label", "code") for cue in line.cues):
             spans.extend((*spelled.span(), "password") for spelled in _SPELLED.finditer(raw, line.begin, line.end))
         if line.language == "another":
@@ -161,10 +165,10 @@ def weight(properties: list[str]) -> float:
     return sum(map(WEIGHTS.get, properties, [0.0] * len(properties)))
 
 
-def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, int, bool, str]]) -> Iterator[_Line]:
+def lines(raw: bytes, small: bytes, words: TextWords, labels: Labels, of: int) -> Iterator[_Line]:
     """Yield the lines of a text that are about access, if they read like sentences."""
     cues = [_Cue(start, end, "weak" if weak else "label") for start, end, weak, _ in labels]
-    named = words.each & (CUES.keys() if len(raw) <= LONG else _CUES_OF_LONG)
+    named = words.each & (CUES.keys() if of <= LONG else _CUES_OF_LONG)
     for word in named:
         kind = CUES[word]
         at = small.find(word)
@@ -192,7 +196,7 @@ def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, in
             or _TELLING.search(line)
             or not _SPEECH.isdisjoint(small[begin:end].split())
             or (not kinds.isdisjoint(_OF_CODES) and _DIGIT.search(line))
-            or any(_looks(word, "")[2] in _MADE and not word.islower() for word in line.split())
+            or any(_looks(word, "")[2] in _MADE for word in line.split() if not word.islower())
         )
         if telling and not _STATEMENT.match(line):
             language = next((name for start, _, _, name in labels if name and begin <= start < end), "")
@@ -281,7 +285,7 @@ def _words(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], k
         end = start + len(word)
         link = _link(raw, small, said, number, start)
         group = _GROUPS_OF_LOOKS.get(kind, "phrase")
-        if link == "id" or raw.startswith(b"```", first):
+        if link == "id" or raw.startswith(b"```", first) or small[start - 6 : start] in (b'user "', b"user '"):
             continue
         far = link == "other" and not (kind in ("word", "name") and len(word) >= 8)
         if kind in ("file", "serial") and kinds.isdisjoint(_ANNOUNCING):

@@ -10,6 +10,23 @@ from itertools import pairwise
 from kite_memory.errors import UsageError
 from kite_memory.text import lazy_regex
 
+_NAMES_AN_OPTION = lazy_regex(
+    r"(?<![\w'’.-])(?:([B-HJ-Z]|A(?= *(?:$|[.,;!)&+]|and\b|please\b)))"
+    r"|(?:#|(?i:option|number|point|item|step|variant) )([1-9])|(?i:do|option|take|pick|choose|with) ([a-h])|(?<=\A)([1-9]))"
+    r"(?![\w'’+#-]|\.\w)"
+)
+_OPTION = lazy_regex(
+    r"^[ \t>*_#-]{0,8}\(?(?:option |variant )?([A-Za-h]|[1-9])(?:\*{0,2}[.):]| ?[–—-] )[^\n]{3,600}", re.MULTILINE | re.IGNORECASE
+)
+_SHORT_PROMPT, _OPTIONS_READ = 220, 4_000
+_GREETING = r"(?:hi|hello|hey|good morning|hallo|guten morgen|bonjour|hola)(?: there| all| claude| codex)?"
+_GREETS = lazy_regex(rf"\A\W{{0,3}}{_GREETING}\b[,!. ]{{1,3}}", re.IGNORECASE)
+_CHATTER = lazy_regex(
+    rf"\W{{0,3}}(?:{_GREETING}|good (?:question|catch|point|idea)|great|thanks|thank you|sure|ok(?:ay)?|perfect|excellent"
+    r"|absolutely|got it|alright|of course|you['’]re (?:absolutely )?right|danke|merci|gracias)\b[^.!?]{0,40}[.!…,:]{0,3}",
+    re.IGNORECASE,
+)
+
 
 def clip(text: str, limit: int) -> str:
     """Return at most ``limit`` characters, cut between words if possible, with an ellipsis."""
@@ -65,20 +82,34 @@ def duration(text: str) -> timedelta:
 
 
 def age(text: str, now: datetime) -> datetime | None:
-    """Return the moment that long before ``now``, or the given date, in UTC; ``None`` for an empty text. Raises `UsageError`."""
+    """Return the moment that long before ``now``, or at which the given date begins here; ``None`` for an empty text.
+
+    Raises `UsageError`.
+    """
     if not text.strip():
         return None
     if _AGE.fullmatch(text.strip()):
         return now - duration(text)
     try:
-        at = datetime.fromisoformat(text.strip())
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError):  # the latter if the conversion to UTC leaves the range of dates
+        return datetime.fromisoformat(text.strip()).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):  # the latter if the conversion to UTC leaves the range of dates
         raise UsageError(f"{text!r} is neither an age nor a date", hint="write 12h, 30d, 8w or 2026-03-01") from None
 
 
+def local_time(moment: str) -> str:
+    """Return a moment, given in ISO format, as date and time of day where this machine is."""
+    try:
+        return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return moment[:16].replace("T", " ")
+
+
+def local_day(moment: str) -> str:
+    return local_time(moment)[:10]
+
+
 _READ = 12_000
-_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|[*`]{2,3}|(?<=\s)`|`(?=[\s.,;:)]|$)|^`", re.MULTILINE)
+_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|`{2,3}|(?<=\s)`|`(?=[\s.,;:)]|$)|^`", re.MULTILINE)
 _FENCE = lazy_regex(r"^[ \t]{0,8}(```|~~~).*?(?:^[ \t]{0,8}\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _HEADING = lazy_regex(r"^(#{1,6})[ \t]+([^\n]{1,400})$", re.MULTILINE)
 _HEADING_SIGN = lazy_regex(r"^#{1,6}[ \t]+", re.MULTILINE)
@@ -396,10 +427,13 @@ def _pasted(prompt: str, length: int) -> str:
 
 def _without_markup(text: str) -> str:
     """Return text on one line, without Markdown and without signs at its beginning."""
-    return re.sub(r"\A[^\w`\"'(\[/@#$.<+-]+", "", " ".join(_MARKUP.sub("", text).split()))
+    return re.sub(r"\A[^\w`\"'(\[/@#$.<+-]+", "", " ".join(without_emphasis(_MARKUP.sub("", text)).split()))
 
 
-_LINE_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|[*`]{2,3}", re.MULTILINE)
+_LINE_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|`{2,3}", re.MULTILINE)
+_STRONG = lazy_regex(r"(?<![\w*_`/])(\*{2,3})(?=[^\s*/])((?:(?!\1)[^\n]){1,400}?)(?<=[^\s*])\1(?![\w*`/])")
+_STRONG_BY_LINES = lazy_regex(r"(?<![\w*_`/])__(?=[^\s_])([^_\n]{1,400}\s[^_\n]{0,400})(?<=\S)__(?![\w`])")
+_CUT_EMPHASIS = lazy_regex(r"^\*\*(?=\w)|(?<=\w[.:!?])\*\*$|(?<=\w)\*\*$", re.MULTILINE)
 _CODE_BLOCK = lazy_regex(r"^```.{0,4000}?^```", re.DOTALL | re.MULTILINE)
 _SENTENCE_END = lazy_regex(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
 _LAST_LINES = 4_000
@@ -407,7 +441,15 @@ _LAST_LINES = 4_000
 
 def without_markup(text: str) -> str:
     """Return a text without what marks its headings, lists and emphasis."""
-    return _LINE_MARKUP.sub("", text)
+    return without_emphasis(_LINE_MARKUP.sub("", text))
+
+
+def without_emphasis(text: str) -> str:
+    """Return a text without the signs around emphasized words, also where a cut left one of the two.
+
+    Signs of code remain, as in ``2**20``, ``f(**named)``, ``src/**/*.ts`` and ``__init__``.
+    """
+    return _CUT_EMPHASIS.sub("", _STRONG_BY_LINES.sub(r"\1", _STRONG.sub(r"\2", text)))
 
 
 def plain_lines(text: str) -> list[str]:
@@ -415,8 +457,34 @@ def plain_lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in without_markup(_CODE_BLOCK.sub("", text)).splitlines() if line.strip()]
 
 
+def option_named(text: str, prompt: str) -> str:
+    """Return the line of a message that has the letter or number which a short prompt names."""
+    named = ["".join(found).upper() for found in _NAMES_AN_OPTION.findall(prompt[:_SHORT_PROMPT])]
+    options = {found[1].upper(): " ".join(plain_lines(found.group())) for found in _OPTION.finditer(text[:_OPTIONS_READ])}
+    return " ".join(options[each] for each in dict.fromkeys(named) if each in options) if len(options) > 1 else ""
+
+
+def ungreeted(text: str) -> str:
+    """Return the text on one line, without a greeting at its beginning."""
+    return _GREETS.sub("", " ".join(text.split()), count=1)
+
+
+def is_chatter(sentence: str) -> bool:
+    """Return whether a whole sentence only greets, thanks or praises."""
+    return _CHATTER.fullmatch(sentence) is not None
+
+
 def split_sentences(text: str) -> list[str]:
     return _SENTENCE_END.split(text)
+
+
+def outset_and_end(sentences: Sequence[str], length: int) -> str:
+    """Return what was found in about ``length`` characters: its beginning and its last sentence, which concludes."""
+    whole = " ".join(sentences)
+    if len(whole) <= length or len(sentences) < 2:
+        return clip(whole, length)
+    last = clip(sentences[-1], length // 2)
+    return f"{clip(' '.join(sentences[:-1]), length - len(last)).removesuffix('…').rstrip()} … {last}"
 
 
 def last_sentence(text: str) -> str:

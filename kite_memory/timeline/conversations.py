@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from kite_memory.model.hit import FOREIGN_PROJECT, FULL_TERMS, MEANING_WEIGHT, SMALL_COLLECTION, WORDS_STEEPNESS
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line
+from kite_memory.text.stems import stems
 from kite_memory.timeline import cards
 from kite_memory.timeline.cards import CardTurn, Match, highest, prompt_outcome, turn_of, turns
 from kite_memory.timeline.fixes import fix_of
@@ -282,6 +283,11 @@ _READ = 3_000
 _TALK = 6
 """A session of at most this many turns is one conversation that ends with the session; in a longer one, each turn is its own."""
 _LAST_WORDS = 3
+_SENTENCE_END = lazy_regex(r"(?<=[.!;])\s+")
+_ASSENT = lazy_regex(
+    r"\W{0,3}(?:ok(?:ay)?|yes|yep|fine|thanks?|thx|works|great|good|nice|perfect|lol|sure|done|cool)\b", re.IGNORECASE
+)
+_LINKED = lazy_regex(r"\A(?:and|but|so|then|also)\s+", re.IGNORECASE)
 _OPENING = 160
 ROOM: int = 560
 """Characters of a quote, together less than two hundred tokens."""
@@ -305,14 +311,14 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """A conversation in a few lines: its opening, how it ended, and the user's last prompt with more than a few words.
+    """A conversation in a few lines: its opening, how it ended, and what the user settled after the card's turn, if anything.
 
     ``whole`` are the rows of what was said in it, ``closing`` those of its end.
     """
 
     opening: str
     ended: str
-    last: str
+    settled: str
     whole: tuple[int, ...] = ()
     closing: tuple[int, ...] = ()
 
@@ -516,10 +522,28 @@ def talk(rows: Rows, prompt: int, session: int, room: int = ROOM) -> Talk | None
     return Talk(
         opening=clip_line(" ".join(opening.asked.split()), _OPENING),
         ended=_ended(closing, opening.asked, room),
-        last=next((turn.asked for turn in reversed(closing) if len(turn.asked.split()) > _LAST_WORDS), closing[-1].answered),
+        settled=_settled(all_turns[at], all_turns[at + 1 :] if len(all_turns) <= _TALK else closing[1:]),
         whole=_rows_of(all_turns if len(all_turns) <= _TALK else closing),
         closing=_rows_of(closing),
     )
+
+
+def _settled(turn: CardTurn, later: Sequence[CardTurn]) -> str:
+    """Return the sentence with which the user settled something in the ``later`` turns; empty if he did not.
+
+    The next turn may say it in other words than the card's; a still later one may be about something else.
+    """
+    about = frozenset(stems(turn.text))
+    for place, each in reversed(list(enumerate(later))):
+        if "?" in each.asked or "？" in each.asked or len(each.asked.split()) <= _LAST_WORDS:
+            continue
+        said = [part for part in _SENTENCE_END.split(" ".join(each.asked.split())) if len(part.split()) > 2]
+        shared = next((part for part in said if not about.isdisjoint(stems(part))), "")
+        if not shared and place == 0 and len(each.asked.split()) >= _RULING_WORDS and not _ASSENT.match(each.asked):
+            shared = next(iter(said), "")
+        if shared:
+            return _LINKED.sub("", shared)
+    return ""
 
 
 def _rows_of(shown: Sequence[CardTurn]) -> tuple[int, ...]:

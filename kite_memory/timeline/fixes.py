@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.hit import Fix
 from kite_memory.text.error_signature import signatures
-from kite_memory.text.shell import purposes
+from kite_memory.text.shell import purposes, writes
 from kite_memory.timeline.runs import PREPARES, needed, purposes_of, reaches, tests_went_well, went_well
 from kite_memory.timeline.schema import Rows, TimelineDatabase, next_of_backlog
 
@@ -159,6 +159,7 @@ def _tests_failed(rows: Rows, failure: _Failure, doing: frozenset[str]) -> bool:
 class _Between:
     steps: dict[str, None] = field(default_factory=dict)
     files: dict[str, None] = field(default_factory=dict)
+    said: str = ""
 
 
 def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
@@ -176,7 +177,7 @@ def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
     succeeded: tuple[str, str, str] | None = None
     for name, at, type, command, path, status, call, text in rows(
         "SELECT id, at, type, command, path, status, call, CASE WHEN type = 'file_action' THEN substr(text, 1, 8)"
-        " WHEN type <> 'tool_result' THEN '' WHEN length(text) <= 2 * ? THEN text"
+        " WHEN type NOT IN ('tool_result', 'user_message') THEN '' WHEN length(text) <= 2 * ? THEN text"
         " ELSE substr(text, 1, ?) || char(10) || substr(text, -?) END FROM events"
         " WHERE session = ? AND ordinal > ? AND id NOT IN (SELECT event FROM let_go) ORDER BY ordinal, seq LIMIT ?",
         (_SAID, _SAID, _SAID, failure.session, failure.ordinal, _WINDOW),
@@ -190,6 +191,9 @@ def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
                 running[call] = command
             case "file_action" if text != "read":
                 between.files.setdefault(path)
+                between.said = ""
+            case "user_message":
+                between.said = text.strip()
             case "error" | "test_result" if status == "failed":
                 failing.add(call)
                 succeeded = None
@@ -197,8 +201,9 @@ def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
                 if goal <= _done_by(running[call]) and reaches(running[call], failed):
                     if went_well(running[call], text):
                         succeeded = (call, name, at)
-                elif purposes(running[call]):
+                elif purposes(running[call]) or writes(running[call]):
                     between.steps.setdefault(running[call])
+                    between.said = ""
             case "test_result" if call in running and status == "ok" and call not in failing:
                 if goal <= _done_by(running[call]) and reaches(running[call], failed):
                     succeeded = (call, name, at)
@@ -215,6 +220,7 @@ def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
         evidence=evidence_reference(failure.provider, failure.session_id, name),
         steps=tuple(between.steps)[-_STEPS:],
         files=tuple(between.files)[:_FILES],
+        said=between.said,
     )
 
 

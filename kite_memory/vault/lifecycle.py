@@ -24,7 +24,7 @@ from kite_memory.model.note import (
     Surroundings,
 )
 from kite_memory.text import lazy_regex
-from kite_memory.vault.wording import body_key, signs, title_key
+from kite_memory.vault.wording import arranges_otherwise, body_key, signs, title_key
 
 _CLAIM_TEXT, _CLAIMS, _SHORTEST = 800, 4, 15
 """Characters of a body, sentences of them (with the title), and shortest sentence, that are compared: what a note is about stands
@@ -287,18 +287,17 @@ _GIVEN_UP = lazy_regex(
 _NOT = lazy_regex(r"\b(?:no|not|never|cannot|without|nicht|kein\w*|nie)\b|n't\b", re.IGNORECASE)
 _NAME = lazy_regex(r"(?<=[a-z0-9,;] )[A-Z]\w*|\b[a-z]\w*(?:[A-Z_]\w*|[./#-]\w+)")
 _GRAMMAR_WORDS = """
-about also because been does each every from gets have here into just made make more most much only over same since some such than
-that their them then there these they this those thus upon very what when where which while will with would
+about also and because been does each every for from gets have here into just made make more most much only over same since some
+such than that the their them then there these they this those thus upon very what when where which while will with would
 """
 _GRAMMAR = frozenset(_GRAMMAR_WORDS.split())
-_DIRECTED = frozenset(("after", "before", "into", "instead", "over", "than", "to", "über", "nach", "vor", "statt"))
 _HAS_DIGIT = lazy_regex(r"\d")
 _TOKEN = lazy_regex(r"[\w.:/%+-]+")
 
 _NEARER, _VALUE, _RETIRES, _ANOTHER, _OTHER_CODE, _HAPPENED, _LEVEL = 13.0, 0.5, 0.8, -4.3, -3.6, -1.8, -4.4
 """Coefficients of a logistic regression over invented and labelled pairs, rounded; `bench/vault/lifecycle.py` fits them again."""
 _REVIEWED, _ASKED = -0.5, -3.0
-_SHARED_AT_LEAST = 0.35
+_SHARED_AT_LEAST, _ALMOST_ALL_SHARED = 0.35, 0.75
 _USUAL, _OTHERS = 0.22, 4
 """Cosine assumed for an unrelated note, and the number of other notes up to which it fills in for missing ones."""
 _ASKED_PER_NOTE, _REVIEWED_PER_NOTE = 4, 1
@@ -356,25 +355,25 @@ def repeats(one: Note, other: Note) -> bool:
     if body_key(one.body) == body_key(other.body) != "" and title_key(one.title) == title_key(other.title):
         return True
     said, held = text_of(one), text_of(other)
-    mine, theirs = shortened_words(said), shortened_words(held)
-    less, more = (mine, theirs) if len(mine) <= len(theirs) else (theirs, mine)
-    unmatched = len(less - more)
-    if len(less) < _FEW_WORDS or unmatched > (len(less) // _MANY_WORDS) * _OTHER_WORDS:
-        return False
-    return not at_odds(said, held)
+    return _has_hardly_another_word(said, held) and not at_odds(said, held)
+
+
+def _has_hardly_another_word(said: str, held: str) -> bool:
+    """Return whether the shorter text has hardly a word that the longer one has not."""
+    less, more = sorted((shortened_words(said), shortened_words(held)), key=len)
+    return len(less) >= _FEW_WORDS and len(less - more) <= (len(less) // _MANY_WORDS) * _OTHER_WORDS
 
 
 def at_odds(said: str, held: str) -> bool:
     """Return whether two texts differ however many words they share.
 
-    They do where figures, signs, names, a negation, a word about what held before, or the words on both sides of an «over» or a
-    «to» differ.
+    They do where figures, signs, names, a negation, a word about what held before, or the places of words differ.
     """
     if any(_differ(of(said), of(held)) for of in (_values, signs, _names)):
         return True
     if any(bool(pattern.search(said)) != bool(pattern.search(held)) for pattern in (_NOT, _GIVEN_UP)):
         return True
-    return any((after, before) in _sides(held) for before, after in _sides(said))
+    return arranges_otherwise(said, held)
 
 
 def exchanges_words(said: str, held: str) -> bool:
@@ -413,9 +412,22 @@ def _for_a_person(contest: Contest) -> bool:
     What a session says later is mostly another side of the same work.
     """
     newer, older = contest.newer, contest.older
-    if _ASIDE in (newer.importance, older.importance):
+    if _ASIDE in (newer.importance, older.importance) or not _differ_on_one_thing(newer, older):
         return False
     return not sessions_of(newer.evidence) & sessions_of(older.evidence) or takes_back(newer, older)
+
+
+def _differ_on_one_thing(newer: Note, older: Note) -> bool:
+    """Return whether the words of two notes show that they differ; one of them a fact, that two are near says little.
+
+    Much is said of one person or one machine, and nearly all of it is true at once.
+    """
+    difference = compare_claims(_claims(newer), _claims(older)) if NoteKind.FACT in (newer.kind, older.kind) else None
+    if difference is None or _rearranges(newer, older):
+        return True
+    if difference.shared >= _ALMOST_ALL_SHARED:
+        return True
+    return difference.shared >= _SHARED_AT_LEAST and max(difference.value, difference.choice, difference.retires) == 1.0
 
 
 def takes_back(newer: Note, older: Note) -> bool:
@@ -496,25 +508,15 @@ def _contests(draft: Note, around: Surroundings) -> list[Contest]:
             continue
         newer, older = (draft, note) if _is_later(draft, note) else (note, draft)
         if (alike := likeness(newer, older, by)) is not None:
-            found.append(Contest(newer=newer, older=older, likely=alike.likely))
+            likely = max(alike.likely, _REVIEWED) if _rearranges(newer, older) else alike.likely
+            found.append(Contest(newer=newer, older=older, likely=likely))
     return sorted(found, key=lambda each: -each.likely)
 
 
-def _sides(text: str) -> frozenset[tuple[str, str]]:
-    """Return the words on both sides of each word that has a direction: tabs over spaces are not spaces over tabs."""
-    found: set[tuple[str, str]] = set()
-    said = _WORD.findall(text.casefold())
-    for place, word in enumerate(said):
-        if word in _DIRECTED:
-            before = next((each for each in reversed(said[max(0, place - 4) : place]) if _is_distinctive(each)), "")
-            after = next((each for each in said[place + 1 : place + 5] if _is_distinctive(each)), "")
-            if before and after and before != after:
-                found.add((before, after))
-    return frozenset(found)
-
-
-def _is_distinctive(word: str) -> bool:
-    return (len(word) > 2 or _HAS_DIGIT.search(word) is not None) and not (word in _GRAMMAR or word in _DIRECTED)
+def _rearranges(newer: Note, older: Note) -> bool:
+    """Return whether two notes say different things with the same words."""
+    said, held = text_of(newer), text_of(older)
+    return newer.kind is older.kind and _has_hardly_another_word(said, held) and arranges_otherwise(said, held)
 
 
 def _differ(mine: frozenset[str], theirs: frozenset[str]) -> bool:

@@ -16,6 +16,8 @@ from kite_memory.vault.wording import words
 
 PASSING = timedelta(weeks=6)
 """How long a passing finding is recalled after its last use."""
+_TO_KEEP = 3
+"""Importance of what a person asked to remember, or said with emphasis."""
 UNSHOWN = timedelta(days=90)
 """How long any other note is recalled after it was last shown or used."""
 
@@ -47,15 +49,23 @@ def is_passing(note: Note) -> bool:
 def has_faded(note: Note, use: NoteUse, now: datetime) -> bool:
     """Return whether a note has faded.
 
-    A person's note stays, unless it is passing or a question; so does a note with a key, and one that a person is asked about.
+    What a person asked to keep stays, as does any other note of theirs unless it is passing or a question, a note with a key,
+    and one that a person is asked about.
     """
     if note.status is not NoteStatus.ACCEPTED or note.kind in _LASTING or note.key or not note.id or note.conflicts or note.review:
+        return False
+    if _asked_to_keep(note):
         return False
     if is_passing(note):
         return now - _latest(note, now, use.used, use.said) >= PASSING
     if note.origin == "user" and note.kind is not NoteKind.QUESTION:
         return False
     return now - _latest(note, now, use.shown, use.used, use.said) >= UNSHOWN
+
+
+def _asked_to_keep(note: Note) -> bool:
+    """Return whether a person wrote a note, or asked in a session to remember it."""
+    return note.origin == "user" and note.kind is not NoteKind.QUESTION and (note.importance >= _TO_KEEP or not note.evidence)
 
 
 def _latest(note: Note, now: datetime, *times: datetime | None) -> datetime:

@@ -3,8 +3,11 @@
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from difflib import SequenceMatcher
+from itertools import chain
 
 from kite_memory.text import lazy_regex
 
@@ -259,6 +262,112 @@ def _said(text: str) -> list[str]:
     return [
         token for token in _SAID.findall(folded) if token.isascii() or _WORD.match(token) or unicodedata.category(token)[0] == "S"
     ]
+
+
+_CLAUSE_ENDS = lazy_regex(
+    r"\n+|[.;!?—–]+(?:\s|$)|,\s|\s(?:but|while|whereas)\s"
+    r"|\s(?:and|or)\s(?=(?:the|an?|our|all|every|each|it|they|we|never|always|not|no|do(?:es)?(?:n[o']t)?|is|are|can|may|must|should"
+    r"|only)\b)",
+    re.IGNORECASE,
+)
+_NEGATED = lazy_regex(r"\b(?:no|not|never|cannot|without|nicht|kein\w*|nie)\b|n['’]t\b", re.IGNORECASE)
+_MAIN_WORD = lazy_regex(r"\d[\d.,:]*\d|[^\W_]+(?:[._/'-][^\W_]+)*")
+_LITTLE = """
+    a an the and or but while whereas of to in on at for from by with as is are was were be been being it its this that these those
+    we you they he she i our your their his her my not no never always only just also too do does did don't doesn't didn't isn't
+    aren't won't can't must should can may will would shall have has had use uses used using run runs make makes keep keeps
+    put puts get gets set sets ever any all so then
+    there here please when if one ones need needs then
+"""
+_SAYS_LITTLE = frozenset(_LITTLE.split())
+"""Words that say nothing of what a clause is about."""
+_DIRECTED = frozenset(("after", "before", "into", "instead", "over", "than", "then", "to", "über", "nach", "vor", "statt"))
+_MOST_MAIN_WORD, _TWO = 400, 2
+
+
+def arranges_otherwise(said: str, held: str) -> bool:
+    """Return whether two texts of much the same words say different things by them: two words change places (the main branch for
+    releases, the stable one for hotfixes), a word goes with those of another clause, or what one denies the other affirms.
+    """
+    if any((after, before) in _sides(held) for before, after in _sides(said)):
+        return True
+    mine, theirs = _clauses_of(said), _clauses_of(held)
+    denied, there_denied = _denied(mine), _denied(theirs)
+    if denied & _affirmed(theirs) or there_denied & _affirmed(mine):
+        return True
+    beside, there = _beside(mine), _beside(theirs)
+    if any(beside[word] and there[word] and beside[word].isdisjoint(there[word]) for word in beside.keys() & there.keys()):
+        return True
+    both = (chain.from_iterable(_main_words(each) for each in clauses) for clauses in (mine, theirs))
+    return _change_places(*([word for word in each if word not in denied & there_denied][:_MOST_MAIN_WORD] for each in both))
+
+
+def _sides(text: str) -> frozenset[tuple[str, str]]:
+    """Return the words on both sides of each word that has a direction: tabs over spaces are not spaces over tabs."""
+    found: set[tuple[str, str]] = set()
+    said = re.findall(r"[^\W_]+", text.casefold())
+    for place, word in enumerate(said):
+        if word in _DIRECTED:
+            before = next((each for each in reversed(said[max(0, place - 4) : place]) if _is_main_word(each)), "")
+            after = next((each for each in said[place + 1 : place + 5] if _is_main_word(each)), "")
+            if before and after and before != after:
+                found.add((before, after))
+    return frozenset(found)
+
+
+def _is_main_word(word: str) -> bool:
+    return word not in _SAYS_LITTLE and word not in _DIRECTED and (len(word) > 1 or word.isdigit())
+
+
+def _clauses_of(text: str) -> list[str]:
+    """Return the clauses, without those that another contains: a title is mostly part of the body."""
+    found = list(filter(None, dict.fromkeys(each.strip().casefold() for each in _CLAUSE_ENDS.split(text.replace("’", "'")))))
+    return [each for each in found if not any(each in other and each != other for other in found)]
+
+
+def _main_words(clause: str) -> list[str]:
+    return [_stem(word) for word in _MAIN_WORD.findall(clause) if word not in _SAYS_LITTLE]
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ies", "es", "ed", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word.removesuffix(ending)
+    return word
+
+
+def _denied(clauses: Sequence[str]) -> frozenset[str]:
+    """Return the first main word after each negation, and the second where another clause has the first, too."""
+    often = Counter(chain.from_iterable(frozenset(_main_words(each)) for each in clauses))
+    denied = [_main_words(rest) for clause in clauses for rest in _NEGATED.split(clause)[1:]]
+    return frozenset(chain.from_iterable(said[: 1 + (often[said[0]] > 1)] for said in denied if said))
+
+
+def _affirmed(clauses: Sequence[str]) -> frozenset[str]:
+    """Return the words that stand only in clauses without a negation."""
+    plain = frozenset(chain.from_iterable(_main_words(each) for each in clauses if not _NEGATED.search(each)))
+    return plain - frozenset(chain.from_iterable(_main_words(each) for each in clauses if _NEGATED.search(each)))
+
+
+def _beside(clauses: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Return, for each word that stands in one clause alone, the others of those that do."""
+    said = [frozenset(_main_words(clause)) for clause in clauses]
+    once = {word for word, times in Counter(chain.from_iterable(said)).items() if times == 1}
+    return {word: (each & once) - {word} for each in said for word in each & once}
+
+
+def _change_places(mine: Sequence[str], theirs: Sequence[str]) -> bool:
+    """Return whether two words, or two phrases, stand in each other's place; neighbours are mostly a list, and say the same."""
+    changes = {
+        (tuple(mine[a:b]), tuple(theirs[c:d])): a
+        for what, a, b, c, d in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes()
+        if what == "replace"
+    }
+    if len(mine) == len(theirs):
+        apart = [((one,), (other,)) for one, other in zip(mine, theirs, strict=True)]
+        places = [at for at, (one, other) in enumerate(apart) if one != other]
+        changes |= {apart[at]: at for at in places if len(places) == _TWO}
+    return any(abs(changes.get((after, before), at) - at) > len(before) for (before, after), at in changes.items())
 
 
 def digest(text: str | bytes) -> str:

@@ -191,7 +191,7 @@ def chunk_policy(config: Config, *, costs: bool) -> "ChunkPolicy":
     from kite_memory.distill.condense import FREE, PAID, ChunkPolicy
 
     if not costs:
-        return replace(FREE, idle=min(config.daemon.idle_seconds, FREE.idle))
+        return replace(FREE, idle=config.daemon.idle_seconds)
 
     def urgent(events: "Sequence[Event]") -> bool:
         from kite_memory.distill.offline import said_to_keep

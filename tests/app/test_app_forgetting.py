@@ -29,6 +29,7 @@ from kite_memory.vault import memory_page
 from kite_memory.wiring.services import Services, open_services
 from tests.app.test_app_operations import config_in
 from tests.fakes.work import Work
+from tests.tools.conversing import QUEUE
 
 HOME = SESSION.cwd
 GATE = "The gate of the orchard is always opened with zanzibar pepper"
@@ -100,6 +101,15 @@ def texts(services: Services) -> list[str]:
 
 
 class TestForgetting:
+    def test_with_evidence_the_transcript_goes_that_an_agent_saved_with_it(self, services: Services) -> None:
+        saved = services.bridge.perform("save-conversation", QUEUE, Asker(grant=OWNER))
+
+        answer = perform(services, "forget", note=saved["notes"][0], with_evidence=True)
+
+        assert [QUEUE["claude_conversation_uuid"] in problem for problem in answer["problems"]] == [True]
+        kept = services.bridge.perform("get_note", {"note": saved["journal"], "transcript": True}, Asker(grant=OWNER))
+        assert kept["transcript"] == ""
+
     def test_nothing_offers_what_only_it_rested_on(self, services: Services) -> None:
         before = perform(services, "ask", question="what opens the gate of the orchard?", offline=True)["answer"]
 
@@ -171,6 +181,34 @@ class TestForgetting:
 
         assert answer["notes"] == []
         assert found(services, "pump oil") == []
+
+    def test_the_journal_keeps_the_rest_of_a_day_on_which_a_note_is_forgotten(self, tmp_path: Path) -> None:
+        with open_services(replace(config_in(tmp_path), vault_journal=True)) as services:
+            services.init_vault()
+            write(services, "facts", "gate", GATE)
+            write(services, "facts", "quinces", SHARED)
+            services.pipeline.compare_vault()
+            perform(services, "consolidate")
+            before = services.vault.notes.find("journals/2026-03-01.md").body
+
+            answer = perform(services, "forget", matching="the gate")
+            day = services.vault.notes.find("journals/2026-03-01.md").body
+
+        assert "gate" in before and "quinces" in before
+        assert [each["path"] for each in answer["notes"]] == ["projects/gate.md"]
+        assert "gate" not in day and "quinces" in day
+
+    def test_a_journal_page_is_forgotten_by_its_own_name(self, tmp_path: Path) -> None:
+        with open_services(replace(config_in(tmp_path), vault_journal=True)) as services:
+            services.init_vault()
+            write(services, "facts", "gate", GATE)
+            services.pipeline.compare_vault()
+            perform(services, "consolidate")
+
+            answer = perform(services, "forget", note="journals/2026-03-01.md")
+
+            assert [each["path"] for each in answer["notes"]] == ["journals/2026-03-01.md"]
+            assert perform(services, "consolidate")["done"] == 0
 
     def test_no_note_is_made_of_it_later(self, services: Services) -> None:
         perform(services, "forget", note="gate")

@@ -653,6 +653,17 @@ class TestRemember:
         assert TOKEN.encode() not in written + everything_kept(services)
         assert b"[redacted:" in written
 
+    @pytest.mark.parametrize(
+        ("text", "redacted"),
+        [
+            ("The pear\x01 press stands in the yard", False),
+            ("The mark [redacted:password] was in the mail", False),
+            ("The press uses password=pq7Rk29vLm4T here", True),
+        ],
+    )
+    def test_only_a_secret_counts_as_left_out(self, services: Services, text: str, redacted: bool) -> None:
+        assert services.operations.perform("remember", {"text": text})["redacted"] is redacted
+
     def test_a_password_in_a_sentence_is_not_written(self, services: Services) -> None:
         services.operations.perform("remember", {"text": "password hunter2Xy!99z on host db1"})
 
@@ -817,6 +828,15 @@ class TestVault:
 
         assert len(created) == 3
         assert created == sorted(created, reverse=True)
+
+    def test_a_note_that_was_edited_is_not_newer_for_that(self, services: Services) -> None:
+        new = [services.operations.perform("remember", {"text": f"Row {number} was dug up."})["path"] for number in range(5)]
+        edited = services.config.vault / services.operations.perform("notes", {})["notes"][-1]["path"]
+        edited.write_text(edited.read_text() + "\nAnd plums.\n")
+
+        shown = [note["path"] for note in services.operations.perform("status", {})["last_notes"]]
+
+        assert sorted(shown) == sorted(new)
 
     def test_where_there_never_was_a_vault_that_is_what_is_said(self, bare: Services) -> None:
         with pytest.raises(VaultMissing, match="there is no vault"):

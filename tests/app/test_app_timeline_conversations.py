@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Literal, cast
 
@@ -13,15 +14,13 @@ from hypothesis import strategies as st
 from kite_memory.app.question_answering import (
     Evidence,
     QuestionAnswering,
-    answers,
+    Settled,
     extract,
-    is_an_answer,
-    nearness_of_turns,
+    quoted_turns,
     rulings_in,
     sentences_of_evidence,
-    settled_in,
 )
-from kite_memory.app.searching import TimelineConversations
+from kite_memory.app.searching import TimelineConversations, answers, is_an_answer, nearness_of_turns
 from kite_memory.app.session_context import conversation
 from kite_memory.model.event import Event, EventType, Where
 from kite_memory.recall.embedder import Vectors
@@ -127,6 +126,39 @@ def test_a_pointed_at_conversation_opens_by_its_citation_and_by_the_handle_in_it
     store.close()
 
 
+def test_a_conversation_opens_with_what_its_title_says_was_settled(timeline: Timeline) -> None:
+    rule = "right. and never let the barge pass the weir in fog again"
+    said = "Shall the barge pass the weir by rope or by pole?", "By rope it needs two men.", "rope, two men are here", "Roped."
+    talked(timeline, "s9", *said, rule, "Understood, not in fog.", days=9)
+    voices = TimelineConversations(cards=timeline.cards, meaning=None)
+    pointer = voices.near("May the barge pass the weir by rope?", project="orchard", session="now", least=-1.0)[0]
+
+    opened = conversation(timeline, pointer.id)
+
+    assert pointer.title.endswith("settled: never let the barge pass the weir in fog…")
+    assert "rope, two men are here" in opened
+    assert rule in opened
+    assert opened.endswith("It ended: Understood, not in fog.")
+
+
+def test_a_plain_question_about_the_past_is_told_what_was_said(voices: TimelineConversations) -> None:
+    question = "How long may the sluice jam before we page the smith, did we say?"
+
+    (quote,) = voices.answer(question, project="orchard", session="now", of_the_past=True)
+
+    assert CHATS[0][0] in quote.text
+    assert SETTLED in quote.text
+    assert voices.answer(question, project="orchard", session="now", of_the_past=False) == []
+    assert voices.answer("Did we ever say who paints the boat?", project="orchard", session="now", of_the_past=True) == []
+
+
+def test_an_opening_about_nothing_that_was_said_points_at_no_conversation(asking: QuestionAnswering, timeline: Timeline) -> None:
+    voices = TimelineConversations(cards=timeline.cards, meaning=asking._meaning)
+
+    assert voices.opening("Is there a boat in a haiku?", project="orchard", session="now") == ([], [])
+    assert voices.opening("Does the sluice jam in a haiku?", project="orchard", session="now")[1]
+
+
 def test_a_conversation_has_no_handle_where_another_begins_alike(tmp_path: Path) -> None:
     store = Timeline(tmp_path / "timeline.sqlite", clock=lambda: MONDAY.timestamp() + 90 * 86_400)
     for number in range(2):
@@ -145,28 +177,98 @@ def piece(text: str, *, by_agent: bool) -> Evidence:
     return Evidence(kind="event", reference="r", title="user message", at=MONDAY, text=text, score=0.5, by_agent=by_agent)
 
 
-def test_an_answer_is_what_a_person_said_last_and_the_recap_after_it_not_an_offer() -> None:
-    talk = [
-        piece("How long until we page?", by_agent=False),
-        piece("I could page after ten minutes.", by_agent=True),
-        piece(SETTLED, by_agent=False),
-        piece("Set to an hour. I'll watch the log. Shall I deploy it?", by_agent=True),
-        piece("ship it", by_agent=False),
-    ]
-
-    found = settled_in(talk, 0, len(talk), None)
-
-    assert found is not None
-    assert [sentence.text for sentence in sentences_of_evidence([found], talk)] == [
-        f"On 2026-03-02: “{SETTLED}”",
-        "Set to an hour.",
-    ]
-
-
 def said(number: int, text: str, *, role: Literal["user", "assistant"]) -> Event:
     type = EventType.USER_MESSAGE if role == "user" else EventType.ASSISTANT_MESSAGE
     where = Where(file="/t", start=number, end=number)
     return Event(id=str(number), session="s", provider="p", ordinal=number, at=MONDAY, role=role, type=type, text=text, where=where)
+
+
+def note_piece(title: str, *more: str, days: int) -> Evidence:
+    text = "\n\n".join((f"{title}.", *more))
+    at = MONDAY + timedelta(days=days)
+    return Evidence(kind="note", reference=title, title=f"decision: {title}", at=at, text=text, score=0.5, name=title)
+
+
+def quoted(*talk: Event, question: str, matched: int = 0) -> list[str]:
+    """Return how a conversation answers the question, given the place of the prompt that a search found."""
+    turns = quoted_turns(talk, talk[matched].id, question)
+    pieces = [piece(event.text, by_agent=event.role == "assistant") for turn in turns for event in turn]
+    starts = [sum(map(len, turns[:at])) for at in range(len(turns))]
+    found = [Settled(said=start, recap=start + 1 if len(turn) > 1 else None) for start, turn in zip(starts, turns, strict=True)]
+    return [sentence.text.removeprefix("On 2026-03-02: ") for sentence in sentences_of_evidence(found, pieces, question)]
+
+
+def test_an_answer_is_what_a_person_ruled_and_the_recap_after_it_not_an_offer() -> None:
+    talk = [
+        said(0, "How long until we page?", role="user"),
+        said(1, "I could page after ten minutes.", role="assistant"),
+        said(2, SETTLED, role="user"),
+        said(3, "Set to an hour. I'll watch the log. Shall I deploy it?", role="assistant"),
+        said(4, "ship it", role="user"),
+    ]
+
+    assert quoted(*talk, question="what delay is there?") == [f"“{SETTLED}”", "Set to an hour."]
+
+
+SLUICES = (
+    said(0, "let the sluice be greased with tallow, the oil is gone by noon", role="user"),
+    said(1, "Tallow it is, the sluice is greased each morning.", role="assistant"),
+    said(2, "is a ladder kept at the weir?", role="user"),
+    said(3, "Yes. A ladder of nine rungs hangs at the weir, under the eaves.", role="assistant"),
+    said(4, "paint the boathouse green like the shutters of the mill", role="user"),
+    said(5, "The boathouse is green now, two coats.", role="assistant"),
+)
+
+
+def test_the_turn_that_the_question_is_about_is_quoted_not_the_end_of_its_conversation() -> None:
+    tallow, rungs = (
+        quoted(*SLUICES, question="what is the sluice greased with?"),
+        quoted(*SLUICES, question="is a ladder at the weir?"),
+    )
+
+    assert tallow[0] == "“let the sluice be greased with tallow, the oil is gone by noon”"
+    assert rungs[:2] == ["“is a ladder kept at the weir?”", "A ladder of nine rungs hangs at the weir, under the eaves."]
+
+
+def test_what_was_said_after_a_long_silence_about_something_else_is_not_quoted() -> None:
+    later = [replace(each, at=each.at + timedelta(hours=2)) for each in SLUICES[4:]]
+
+    assert "boathouse" not in " ".join(quoted(*SLUICES[:2], *later, question="what is the sluice greased with?"))
+    assert "boathouse" in " ".join(quoted(*SLUICES[:2], *later, question="which colour for the boathouse?"))
+
+
+def test_the_last_ruling_is_quoted_too_if_it_is_about_the_question() -> None:
+    talk = [
+        *SLUICES[:2],
+        said(2, "the smith wants the keys of the forge", role="user"),
+        said(3, "He has them now.", role="assistant"),
+    ]
+    ruling = "no, on Sundays nobody greases the sluice at all"
+
+    found = quoted(*talk, said(4, ruling, role="user"), question="who greases the sluice with tallow?")
+
+    assert f"“{ruling}”" in found and "“let the sluice be greased with tallow, the oil is gone by noon”" in found
+
+
+def test_of_two_opposite_notes_the_newer_comes_first_with_its_date_and_is_no_proof_of_the_older() -> None:
+    older = note_piece("Barges at the lock must always be weighed before noon", days=0)
+    newer = note_piece("Barges at the lock must never be weighed before noon", days=9)
+
+    found = extract("are barges weighed at the lock?", [older, newer])
+
+    assert [(each.text, each.rests_on) for each in found] == [
+        ("2026-03-11: Barges at the lock must never be weighed before noon.", (1,)),
+        ("2026-03-02: Barges at the lock must always be weighed before noon.", (0,)),
+    ]
+
+
+def test_an_option_that_was_turned_down_answers_only_a_question_about_it() -> None:
+    chosen = note_piece(
+        "The lock gate is hung on hinges of bronze", "**Rejected:** The lock gate on hinges of iron, which rust.", days=0
+    )
+
+    assert all("iron" not in each.text for each in extract("on which hinges is the lock gate hung?", [chosen]))
+    assert any("iron" in each.text for each in extract("why did we not hang the lock gate on iron hinges?", [chosen]))
 
 
 def test_a_ruling_is_a_reply_of_some_length_with_the_words_after_it() -> None:

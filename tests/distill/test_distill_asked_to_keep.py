@@ -235,6 +235,42 @@ def test_what_addresses_the_memory_is_caught(prompt: str, kind: str, text: str) 
     assert may_ask(prompt)
 
 
+@pytest.mark.parametrize(
+    ("prompt", "kind", "text"),
+    [
+        ("remember that Ida is away from 3 may until 20 june", "fact", "Ida is away from 3 may until 20 june."),
+        ("Remember that the cold store is closed till March.", "fact", "The cold store is closed till March."),
+        ("Remember that the pump pauses between 2 and 4 at night", "fact", "The pump pauses between 2 and 4 at night."),
+        ("remember that our scale restarts during the night", "fact", "Our scale restarts during the night."),
+        ("good. and never ship on a sunday again, today is the exception", "preference", "Never ship on a sunday again."),
+        ("Never prune the pears in rain again (this week excepted).", "preference", "Never prune the pears in rain again."),
+        (
+            "Remember that the crates are washed with lye. Except for the wooden ones.",
+            "fact",
+            "The crates are washed with lye. Except for the wooden ones.",
+        ),
+        ("remember that no-spray rows are marked in rows.csv", "fact", "No-spray rows are marked in rows.csv."),
+    ],
+)
+def test_dates_exceptions_and_hyphens_do_not_hide_what_to_keep(prompt: str, kind: str, text: str) -> None:
+    (found,) = asked_to_keep(prompt)
+
+    assert (found.kind, found.text) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "remember that the press is off until Ben is back",
+        "remember that the cold store is closed until tomorrow",
+        "remember that the crate tests in yard",
+        "never ship today again",
+    ],
+)
+def test_what_holds_for_hours_is_still_left(prompt: str) -> None:
+    assert asked_to_keep(prompt) == ()
+
+
 @pytest.mark.parametrize("prompt", LEFT, ids=[prompt.strip()[:50] for prompt in LEFT])
 def test_what_only_looks_like_it_is_left(prompt: str) -> None:
     assert asked_to_keep(prompt) == ()
@@ -260,6 +296,49 @@ def test_a_prompt_may_ask_for_several_things_but_not_for_many() -> None:
 
     assert [asked.text for asked in two] == ["Ada owns billing.", "Bob owns search."]
     assert len(many) == MOST
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Remember that the quota is 40 GB. Actually no, it is 60 GB.",
+        "remember that the quota is 40 GB. It is set in the portal. Correction: 60 GB.",
+        "From now on, indent with tabs. No wait, with spaces.",
+        "from now on, indent with tabs, no wait, with spaces",
+        "from now on, indent with three tabs - just kidding",
+        "Remember that the broker runs in Oslo. Sorry, I meant Bergen.",
+        "Merke dir, dass der Broker in Oslo läuft. Nein, warte, in Bergen.",
+        "Ab jetzt immer Tabs verwenden. Quatsch, Leerzeichen.",
+        "souviens-toi que le courtier est à Oslo. Pardon, à Bergen.",
+        "À partir de maintenant, utilise pnpm. En fait non, utilise yarn.",
+        "Recuerda que el servidor está en Oslo. No, espera, en Bergen.",
+        "ricorda che il server è a Oslo. Anzi, a Bergen.",
+    ],
+)
+def test_what_is_taken_back_in_the_same_breath_is_left(prompt: str) -> None:
+    assert asked_to_keep(prompt) == ()
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Remember that the quota is 40 GB. No exceptions.",
+        "From now on, never push to main. No, really.",
+        "No, wait. From now on use pnpm.",
+        "remember that the queue drops jobs when it is full, not when it is slow",
+        "Recuerda que el puerto es 5433, no 5432",
+        "Remember that the export runs at two. Wait for it before you deploy.",
+    ],
+)
+def test_a_no_that_takes_nothing_back_changes_nothing(prompt: str) -> None:
+    assert len(asked_to_keep(prompt)) == 1
+
+
+def test_what_a_letter_asks_for_is_not_what_its_reader_asks_for() -> None:
+    letter = "Dear Ada,\n\nfrom now on always use the new gateway.\n\nRegards,\nTim"
+
+    assert asked_to_keep(f"Please answer this.\n\n{letter}") == ()
+    assert asked_to_keep(f"What they wrote:\n\n{letter}\n\nFrom now on, never use their gateway.") != ()
 
 
 def test_what_is_long_was_pasted() -> None:

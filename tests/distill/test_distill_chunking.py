@@ -124,6 +124,28 @@ def test_a_silence_amid_a_session_cuts_where_it_would_have_cut_at_the_time() -> 
     assert list(finished([*first[:2], *(replace(each, at=each.at + pause) for each in first[2:])], policy, quiet_for=0)) == []
 
 
+def test_the_time_that_an_agent_takes_to_write_its_next_call_cuts_nothing() -> None:
+    policy = ChunkPolicy(target=300, most=900, idle=60.0, stalled=120.0, at_pauses=True)
+    said, late = turn(0, 200), timedelta(seconds=90)
+    rest = [
+        event(4, "", EventType.TOOL_CALL),
+        event(5, "ok", EventType.TOOL_RESULT),
+        event(6, "mended", EventType.ASSISTANT_MESSAGE),
+    ]
+    following = [replace(each, at=each.at + late) for each in rest]
+
+    assert list(finished([*said, *following], policy, quiet_for=0)) == []
+    assert [(span.first, span.last) for span in finished([*said, *following], policy, quiet_for=60.0)] == [(0, 6)]
+
+
+@pytest.mark.parametrize(
+    "said", ["remember that the staging port is 5433", "From now on, never push to main", "Merk dir: Port 5433"]
+)
+def test_a_brief_request_to_remember_is_worth_asking_about(said: str) -> None:
+    assert worth_asking([event(0, said), event(1, "Noted.", EventType.ASSISTANT_MESSAGE)])
+    assert not worth_asking([event(0, "Noted."), event(1, said, EventType.ASSISTANT_MESSAGE)])
+
+
 def test_an_approved_plan_begins_a_turn_as_a_prompt_does() -> None:
     plan = replace(event(8, "Prune the plum.", EventType.DECISION), tool=PLANNING)
     events = [*turn(0, 300), *turn(4, 300), plan, event(9, "Pruning.", EventType.ASSISTANT_MESSAGE)]

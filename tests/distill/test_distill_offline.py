@@ -9,7 +9,7 @@ from kite_memory.distill.offline.claims import best_of
 from kite_memory.distill.offline.people import people_in, stated_decisions, wishes
 from kite_memory.distill.offline.titles import asserting_title, entities_of, is_whole, title_of
 from kite_memory.distill.offline.wording import rejected_in, sentences_of, turns
-from kite_memory.distill.prose import established, options_in, picked, sentences, stems
+from kite_memory.distill.prose import clean, established, options_in, picked, sentences, stems, without_emphasis
 from kite_memory.extensions.contract.extractor_contract import DECIDED, chunk, event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Create, Decision, Fact, Insight, OpenQuestion, Preference, RecordItem, Rejected
@@ -177,6 +177,52 @@ def test_a_reply_that_names_no_option_picks_none(reply: str) -> None:
     assert picked(reply, options_in(OFFER)) is None
 
 
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ("I can't use the first option", ""),
+        ("definitely not the second one", ""),
+        ("the first approach would cost us the index", ""),
+        ("2 seems a terrible fit for us", ""),
+        ("I fear 1 is far too slow", ""),
+        ("Could you expand on the second option?", ""),
+        ("how about the first way", ""),
+        ("the former is out", ""),
+        ("2 - certainly not", ""),
+        ("1: rejected", ""),
+        ("none of them, the second one loses jobs", ""),
+        ("anything but the latter", ""),
+        ("why would I take the second option", ""),
+        ("2, right?", ""),
+        ("if the second option is cheap, tell me more", ""),
+        ("the first or the second, as you like", ""),
+        ("2 is nice but too slow", ""),
+        ("1. look at the logs\n2. then write the report", ""),
+        ("2, nein", ""),
+        ("1 - jamais", ""),
+        ("the second, since the server may be down", "2"),
+        ("I want the second option", "2"),
+        ("no, not the first one, the second one", "2"),
+        ("The first option won't do. Take the second.", "2"),
+        ("Thanks, that helps. I'd go with the second approach.", "2"),
+        ("the latter makes more sense", "2"),
+        ("2 looks much better", "2"),
+        ("2, not 1", "2"),
+        ("2 please, and can you add a test?", "2"),
+        ("1, no wait, 2", "2"),
+        ("1, doch lieber 2", "2"),
+        ("1, non, 2", "2"),
+        ("my choice is the former", "1"),
+        ("1 it is", "1"),
+        ("let's do the first one for now", "1"),
+    ],
+)
+def test_an_option_is_chosen_only_by_a_reply_that_takes_it(reply: str, label: str) -> None:
+    choice = picked(reply, options_in(OFFER))
+
+    assert (choice.label if choice else "") == label
+
+
 def test_a_list_that_no_one_asks_about_offers_nothing() -> None:
     assert options_in(OFFER.replace("Which do you prefer?", "Both are done.")) == []
 
@@ -218,6 +264,44 @@ def test_an_answer_that_chooses_nothing_is_no_decision(answer: str) -> None:
     asked = f"Which lock should the queue use?\nAnswer: {answer}\nNot chosen: Advisory locks; A lock file"
 
     assert distilled(event(1, "go on"), event(2, asked, EventType.DECISION)) == ()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "How do they differ under load?",
+        "explain the lease first",
+        "neither of them yet",
+        "let's talk it over",
+        "I'm not sure, what would you do",
+        "ask Mira, she knows",
+        "Was spricht gegen die Spalte?",
+        "keine davon",
+        "aucun des deux",
+        "todavía no sé, ¿cuál es mejor?",
+    ],
+)
+def test_a_counter_question_to_the_options_decides_nothing(answer: str) -> None:
+    asked = f"Which lock should the queue use?\nAnswer: {answer}\nOffered: Advisory locks; A lock file"
+
+    assert distilled(event(1, "go on"), event(2, asked, EventType.DECISION)) == ()
+
+
+@pytest.mark.parametrize("answer", ["a lease column in the jobs table", "not advisory locks, those die with the server"])
+def test_an_answer_beside_the_options_turns_none_of_them_down(answer: str) -> None:
+    asked = f"Which lock should the queue use?\nAnswer: {answer}\nOffered: Advisory locks; A lock file"
+
+    found = only(event(1, "go on"), event(2, asked, EventType.DECISION))
+
+    assert isinstance(found, Decision)
+    assert answer in found.body
+    assert found.rejected == ()
+
+
+def test_an_option_may_begin_as_a_counter_question_does() -> None:
+    asked = "Which step should follow a crash?\nAnswer: Ask the operator each time\nNot chosen: Retry at once"
+
+    assert isinstance(only(event(1, "go on"), event(2, asked, EventType.DECISION)), Decision)
 
 
 def test_an_answer_that_only_informs_is_no_decision() -> None:
@@ -358,6 +442,9 @@ def test_words_that_no_person_wrote_are_no_ones_wish() -> None:
         ("python tool.py", "zsh: command not found: python", "python3 tool.py"),
         ("lint run --fast ./...", "Error: unknown flag: --fast", "cd api && lint run ./..."),
         ("npm run chek", 'npm error Missing script: "chek"', "npm run check"),
+        ("deploy apply", "Error: environment variable STAGE is not set", "STAGE=test deploy apply"),
+        ("python -m pytest tests", "No module named pytest", ".venv/bin/python -m pytest tests"),
+        ("pnpm test unit", "ERR no such file or directory, open package.json", "cd web && pnpm test unit"),
     ],
 )
 def test_a_command_that_failed_on_its_form_and_then_worked_in_another(wrong: str, complaint: str, right: str) -> None:
@@ -378,6 +465,24 @@ def test_a_command_that_failed_on_its_form_and_then_worked_in_another(wrong: str
 )
 def test_a_mended_test_and_another_command_establish_nothing(wrong: str, complaint: str, right: str) -> None:
     assert list(established([ran(1, wrong, complaint, failed=True), ran(2, right, "fine")])) == []
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [("yarn build", "Cannot find module 'left'", False), ("yarn add left", "ok", True), ("yarn build --quiet", "ok", True)],
+        [("yarn biuld x", "unknown command biuld", False), ("npm install yarn", "ok", True), ("yarn biuld x --y", "ok", True)],
+        [("pull origin main", "Permission denied (publickey)", False), ("pull origin main --tags", "ok", True)],
+        [("mysql -h here pears -e 'select 1'", "connection refused", False), ("mysql -h here plums -e 'drop table x'", "ok", True)],
+        [("make tset", "No rule to make target, usage: make", False), ("make -n tset || true", "", True)],
+        [("kube apply -f a.yml", "unknown flag: -f", False), ("kube apply a.yml --dry-run=client", "ok", True)],
+        [("deploy apply", "environment variable STAGE is not set", False), ("deploy apply:status", "ok", True)],
+    ],
+)
+def test_a_success_that_has_another_reason_establishes_nothing(runs: list[tuple[str, str, bool]]) -> None:
+    events = [ran(at, command, output, failed=not works) for at, (command, output, works) in enumerate(runs, 1)]
+
+    assert list(established(events)) == []
 
 
 def test_an_established_command_is_a_fact_of_the_tools() -> None:
@@ -523,6 +628,19 @@ def test_code_that_lost_keeps_its_marks_and_is_no_reason_for_itself() -> None:
     assert list(rejected_in([said])) == [Rejected(alternative="a bare `go run`", reason="")]
 
 
+@pytest.mark.parametrize(
+    ("sentence", "lost"),
+    [
+        ("Use a heap instead of a sorted list because inserts dominate.", "a sorted list"),
+        ("We went with Caddy rather than nginx since it renews certificates.", "nginx"),
+        ("Let's use a queue as opposed to a cron job so that nothing is lost.", "a cron job"),
+        ("Use tmpfs instead of a disk for the cache.", "a disk for the cache"),
+    ],
+)
+def test_what_lost_does_not_swallow_its_reason(sentence: str, lost: str) -> None:
+    assert [each.alternative for each in rejected_in([sentence])] == [lost]
+
+
 def test_entities_are_named_as_they_are_spelled() -> None:
     text = "The `lease_column` in orchard/queue.py is read by JobSweeper, see BEE-12 and the worker_pool of PostgreSQL."
 
@@ -558,6 +676,63 @@ def test_messages_lose_their_markup_but_not_their_code() -> None:
         ("Why", "one"),
         ("Why", "two"),
     ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "a page holds 2**12 bytes, a frame 2**14",
+        "copy assets/**/*.svg and icons/**/*.png",
+        "**/*.lock and **/dist/** are skipped",
+        "hand **options and *parts on",
+        "keep __main__.py and its __version__ in step",
+        "match *_old* and *.bak* names",
+        "3 * 4 * 5 is 4*15",
+        "SELECT count(*) FROM pears, count(*) FROM plums",
+        "`**bold**` and `__dunder__` are code",
+        "an `unfinished **piece** of code",
+    ],
+)
+def test_stars_and_bars_that_are_no_emphasis_stay(said: str) -> None:
+    assert without_emphasis(said) == said
+
+
+@pytest.mark.parametrize(
+    ("said", "plain"),
+    [
+        ("**The lease** is short.", "The lease is short."),
+        ("**Why:** it `works`", "Why: it `works`"),
+        ("***both*** and __two words__", "both and two words"),
+        ("*in italics*, (**bold**)", "in italics, (bold)"),
+        ("**bold with `a*b` inside**.", "bold with `a*b` inside."),
+        ("it includes *only these words* here", "it includes only these words here"),
+    ],
+)
+def test_emphasis_is_removed(said: str, plain: str) -> None:
+    assert without_emphasis(said) == plain
+
+
+@pytest.mark.parametrize("value", ["2**24 bytes", "lib/**/*.rs", "**kwargs", "__init__.py", "*_STAGE_* variables"])
+def test_a_note_keeps_the_value_that_the_person_wrote(value: str) -> None:
+    found = only(event(1, "add a limit"), agent(2, "Done."), event(3, f"Always write {value} in new modules, please."))
+
+    assert value in found.title
+    assert value in found.body
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\r"])
+def test_every_end_of_a_line_divides_words(end: str) -> None:
+    assert clean(f"sort the pears{end}prune the plums") == "sort the pears\nprune the plums"
+
+
+@pytest.mark.parametrize("said", ["\U0001f469\u200d\U0001f33e prunes", "می\u200cروم", "क्\u200dष", "I \u2764\ufe0f pears"])
+def test_what_is_joined_in_its_script_stays_joined(said: str) -> None:
+    assert clean(said) == said
+
+
+@pytest.mark.parametrize("hidden", ["\u200c", "\u200d", "\ufe0f", "\u200b", "\u2060", "\U000e0041"])
+def test_nothing_is_hidden_in_latin_words(hidden: str) -> None:
+    assert clean(f"pr{hidden}une") == "prune"
 
 
 def test_turns_begin_where_a_person_speaks() -> None:
@@ -774,6 +949,13 @@ def test_who_owns_what_is_a_fact_about_a_person() -> None:
 
     assert isinstance(found, Fact)
     assert "person:Marta" in found.entities
+
+
+def test_half_a_name_is_no_name_of_its_own() -> None:
+    found = only(event(1, "remember that Oriana Fenwick owns the grafting service in the north"), agent(2, "Noted."))
+
+    assert "person:Oriana Fenwick" in found.entities
+    assert not {"Oriana", "Fenwick"} & set(found.entities)
 
 
 def test_what_is_left_open_is_a_question() -> None:

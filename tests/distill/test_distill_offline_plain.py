@@ -338,6 +338,128 @@ def test_a_title_ends_where_a_phrase_does(sentence: str, title: str) -> None:
     assert title_of(without_opening(sentence)) == title
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "On market days, never restart the till server before noon",
+        "For the old kiosks, use TLS 1.1 instead of TLS 1.3",
+        "If the smoke run fails, never tag a release",
+        "When the harvest job runs, don't touch the crate tables",
+        "After a schema change, always rebuild the crate views",
+        "Never delete a grower's account without asking, unless the grower asked for it in writing",
+        "Store weights in grams, not in kilos, except for the yearly report",
+        "Keep the labels in Dutch (except on export crates)",
+        "Use the shared crate pool, only the press has a pool of its own",
+    ],
+)
+def test_a_title_keeps_where_a_rule_holds_and_where_it_does_not(rule: str) -> None:
+    assert title_of(without_opening(rule)) == rule
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("Since the press leaks, crates are stacked in the upper yard.", "Crates are stacked in the upper yard"),
+        ("According to the manual, the press needs a new belt each year.", "The press needs a new belt each year"),
+    ],
+)
+def test_a_title_drops_the_reason_before_a_statement(said: str, title: str) -> None:
+    assert title_of(said) == title
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "No-refund tickets must always be marked in the till",
+        "no-go zones must never be shown on the picker's map",
+        "Fine-mesh nets must be used in every cherry row",
+        "Well-water pumps must be stopped before each frost",
+        "Good-fruit crates should go through the scanner, not the loading scale",
+        "Right-hand rows must always be picked in the morning",
+    ],
+)
+def test_the_first_half_of_a_hyphenated_word_is_no_opening(rule: str) -> None:
+    (found,) = items_of(
+        [("person", "sort the picker's map"), ("agent", "The map is sorted now."), ("person", rule), ("agent", "Ok.")]
+    )
+
+    assert found.title.casefold() == rule.casefold()
+    assert found.body.casefold().startswith(rule.casefold())
+
+
+def test_a_no_before_a_blank_or_a_comma_is_an_opening_still() -> None:
+    assert without_opening("No - keep the crates in rows") == "keep the crates in rows"
+    assert without_opening("fine, keep the crates in rows") == "keep the crates in rows"
+
+
+@pytest.mark.parametrize(
+    ("said", "exception"),
+    [
+        ("Always weigh the crates in the yard. Except for export crates, which the harbour weighs.", "export crates"),
+        ("Never water the young trees at noon. Unless the leaves hang down.", "leaves hang"),
+        ("Always ask Ida about new suppliers. But not for packaging, Ben orders that.", "packaging"),
+        ("Please never print labels by hand. Only if the printer in the yard is broken.", "printer"),
+    ],
+)
+def test_an_exception_in_a_sentence_of_its_own_stays_with_its_rule(said: str, exception: str) -> None:
+    (found,) = items_of([("person", said), ("agent", "Ok.")])
+
+    assert isinstance(found, Preference)
+    assert exception in found.body and exception in found.title
+
+
+def test_what_follows_a_rule_and_is_no_exception_is_not_joined_to_it() -> None:
+    (found,) = items_of([("person", "Always weigh the crates in the yard. But I like the new scale."), ("agent", "Ok.")])
+
+    assert "new scale" not in found.body
+
+
+ASKED_WHERE = [
+    ("person", "set up the harvest board, where should it keep its rows?"),
+    ("agent", "A file of rows is simple; a server needs care. I could do either. Which one do you want?"),
+    ("person", "no server, a plain file is enough, never a daemon on that box"),
+    ("agent", "A plain file then. The harvest board is there, with one page and one test."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "word"),
+    [
+        ("good. one rule for us: always weigh each lorry twice before it leaves, even on busy evenings", "lorry"),
+        ("and only send letters to growers in Dutch, never in English, they throw those away", "Dutch"),
+    ],
+)
+def test_two_rulings_about_different_things_are_two_notes(rule: str, word: str) -> None:
+    found = items_of([*ASKED_WHERE, ("person", rule), ("agent", "Understood, I'll do so from here.")])
+
+    assert [("daemon" in each.body, word in each.body) for each in found] == [(True, False), (False, True)]
+    assert [len(each.evidence) for each in found] == [2, 2]
+
+
+def test_answers_about_one_thing_stay_one_note() -> None:
+    found = items_of(
+        [
+            *ASKED_WHERE,
+            ("person", "and always keep that plain file below /srv, never on the daemon's disk"),
+            ("agent", "It lies below /srv now."),
+        ]
+    )
+
+    assert any("never a daemon" in each.body and "/srv" in each.body for each in found)
+
+
+def test_a_long_rule_keeps_its_last_clause() -> None:
+    rule = (
+        "Always weigh every crate on the large scale in the upper yard before the lorries leave for the"
+        " harbour, the market or the juice factory in the valley, and write the weight and the number of the row into the"
+        " harvest board, but never weigh the crates of the school garden, even if somebody asks for it"
+    )
+
+    (found,) = items_of([("person", rule), ("agent", "Ok.")])
+
+    assert found.body == f"{rule}."
+
+
 LEADING_ON = ["never", "the", "to", "and", "with", "always", "from", "not", "is"]
 
 

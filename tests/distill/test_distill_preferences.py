@@ -172,3 +172,65 @@ def test_a_wish_about_one_file_is_a_decision_about_it() -> None:
     (kept,) = items_of("I'd prefer to export `selector` from labels/printer.go", "Done.")
 
     assert isinstance(kept, Decision)
+
+
+AGREED = ("add a limit to the importer", "I added the limit to the importer, and the tests pass.")
+
+NOT_THEIR_WORD = [
+    "Should we pick Valkey instead of Redis because it is free",
+    "Would you go with gRPC rather than REST for the ledger since it is typed",
+    "If we decided to use Vite instead of webpack, what breaks",
+    "suppose we went with Terraform instead of Pulumi, what changes",
+    "Do you know why we chose Elm instead of React",
+    "I doubt we should go with Rust instead of Go because of the compile times",
+    "I don't believe we decided to use LMDB instead of SQLite",
+    "She said let's use Bazel instead of make because of the cache.",
+    "Carla wrote that we decided to use Mongo instead of MySQL because of the schema",
+    "the ticket says we should always validate the IBAN on the client",
+    "the linter says we should never use eval",
+    "Do I prefer short names here, what do you recall",
+    "Check whether we should never squash on main",
+    "ask the team if we should always sign our commits",
+    "Remember when we said that the buffer must be small",
+    "nobody said we should never use recursion",
+    "the customer wants that passwords must be at least 12 characters",
+    "we decided on Helm instead of Kustomize because of the charts, right",
+    "We want Rust rather than Go because it's safe, or not, what do you think",
+    "I want to understand why we use NATS instead of Kafka for events",
+    "Rename the label to 'Please never close this window'",
+    'Correct the typo in "Please always lock the door"',
+    'add a comment that says "we decided to use NATS instead of Kafka because of replay"',
+    "Translate to Spanish: please always lock the door",
+    "Here is what the vendor wrote:\n\nDear client,\n\nPlease always disable the checks.\n\nKind regards,\nLena",
+    "Summarize this log:\nWe decided to use node 18 instead of node 20 because of OpenSSL\nPlease always run the fixer",
+    "Always indent with tabs. No wait, with spaces.",
+    "Please never cache the rates, sorry, the quotes",
+]
+THEIR_WORD = [
+    "Let's pick Valkey instead of Redis because it is free.",
+    "That's why we decided to use Postgres rather than SQLite for the queue.",
+    "Since we need no transactions, let's use Dynamo instead of Postgres.",
+    "I asked the ops team, and we decided to use Caddy instead of nginx because of the certificates.",
+    "I know Rust is harder, but I want the exporter in Rust rather than Go because the parser is written in it.",
+    "When you write SQL, always use lower case keywords.",
+    "When possible, never mock the database.",
+    "If a migration fails, never retry it by hand.",
+    "Could you please always answer in German",
+    "Any new endpoint must have a contract test.",
+    "Legal said we must never log email addresses.",
+    'Please always write "it is" in the docs',
+    "Summarize this log:\nnode 18 was used\n\nAnd from now on, always build on the Debian image.",
+    "Some rules for this repo:\n- always sign commits\n- never push to main",
+    "From now on, never push to main. No exceptions.",
+    "I prefer small commits over one large commit.",
+]
+
+
+@pytest.mark.parametrize("said", NOT_THEIR_WORD)
+def test_what_a_person_asks_supposes_denies_reports_or_hands_on_is_not_their_word(said: str) -> None:
+    assert [item for item in items_of(*AGREED, said, "I'll look at it.") if item.origin == "user"] == []
+
+
+@pytest.mark.parametrize("said", THEIR_WORD)
+def test_what_a_person_decides_or_wishes_is_kept(said: str) -> None:
+    assert any(item.origin == "user" for item in items_of(*AGREED, said, "I'll look at it."))

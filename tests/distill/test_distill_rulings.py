@@ -98,6 +98,107 @@ def test_a_bare_assent_lends_the_persons_word_to_what_was_recommended(assent: st
     assert assent not in found.body
 
 
+@pytest.mark.parametrize(
+    ("advice", "reply"),
+    [
+        ("I'd not use the beta driver in production, because it drops connections. Install it anyway?", "yes"),
+        ("I don't recommend the beta driver, because it drops connections under load. Shall I add it?", "yes"),
+        ("I recommended the beta driver at first, and it drops connections under load. Shall I go on?", "ok"),
+        ("I suggest the beta driver. Hm, that was wrong: it drops connections under load. Shall I go on?", "go ahead"),
+        ("I recommend the ring buffer, which needs no lock at all as one thread writes. Which size should it have?", "yes"),
+        ("I recommend the ring buffer, which needs no lock at all as one thread writes. Or do you see an alternative?", "yes"),
+        ("I recommend the ring buffer, which needs no lock at all as one thread writes. Shall I build it?", "yes?"),
+        ("I recommend the ring buffer, which needs no lock at all as one thread writes. Shall I build it?", "right?"),
+        ("Ich würde den Treiber nicht nehmen, weil er Verbindungen verliert. Soll ich ihn trotzdem einbauen?", "ja"),
+        ("Ich empfehle den Ringpuffer, weil er ohne Sperre auskommt. Soll ich ihn einbauen?", "ja?"),
+        ("Je recommande le tampon circulaire, car il se passe de verrou. Est-ce que je l'ajoute ?", "oui ?"),
+        ("Recomiendo el búfer circular, porque no necesita bloqueo. ¿Lo añado?", "¿sí?"),
+    ],
+)
+def test_a_yes_to_something_else_or_with_a_question_mark_agrees_to_no_advice(advice: str, reply: str) -> None:
+    asked = "Wie soll der Puffer gebaut werden?" if "Soll ich" in advice else "how should the buffer be built?"
+
+    assert [item for item in items_of(*chat(asked, advice, reply, "Ok.")) if item.origin == "user"] == []
+
+
+@pytest.mark.parametrize(
+    ("advice", "title"),
+    [
+        (
+            "I recommend keeping the index in memory for ten minutes. A restart alone would lose it. Shall I do that?",
+            "Keeping the index in memory for ten minutes",
+        ),
+        (
+            "My recommendation is to pin the compiler to 1.79 in CI. Newer ones break the bindings. How does that sound?",
+            "Pin the compiler to 1.79 in CI",
+        ),
+        (
+            "I'd use one advisory lock per tenant, since the sweeper holds one already. Does that work?",
+            "Use one advisory lock per tenant, since the sweeper holds one already",
+        ),
+        (
+            "I recommend against sharding the ledger because its rows are joined everywhere. Do you agree?",
+            "I recommend against sharding the ledger because its rows are joined everywhere",
+        ),
+        (
+            "Die Sperre fehlt. Ich empfehle, den Ringpuffer zu nehmen, weil er ohne Sperre auskommt. Soll ich das machen?",
+            "Ich empfehle, den Ringpuffer zu nehmen, weil er ohne Sperre auskommt",
+        ),
+    ],
+)
+def test_what_was_agreed_on_is_named_after_the_advice(advice: str, title: str) -> None:
+    (found,) = [
+        item
+        for item in items_of(
+            *(
+                chat("Wie soll der Puffer gebaut werden?", advice, "ja, mach das", "Ok.")
+                if "Ich" in advice
+                else chat("how should it be built?", advice, "yes", "Ok.")
+            )
+        )
+        if item.origin == "user"
+    ]
+
+    assert isinstance(found, Decision)
+    assert found.title == title
+
+
+CAUSE_OF_IT = "The root cause is the stale cache key in `rates.py`: it lacks the currency. Fixed by adding the currency to the key."
+
+
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        ("no, that's wrong, it still shows yesterday's rates", "Let me look again."),
+        ("that didn't help", "Let me look again."),
+        ("still failing here", "Let me look again."),
+        ("undo that please", "I put the old key back."),
+        ("hm, can you check that on staging?", "You're right, the key was not the cause. The proxy caches the page for a day."),
+    ],
+)
+def test_a_cause_that_the_next_turn_refutes_is_none(said: str, reply: str) -> None:
+    found = items_of(*chat("why are the rates old?", CAUSE_OF_IT, said, reply))
+
+    assert [item.title for item in found if "cache key" in item.body] == []
+
+
+@pytest.mark.parametrize(
+    "said", ["thanks, now add a test", "no problem, and the README?", "don't forget the changelog", "do the same for the taxes"]
+)
+def test_a_cause_that_the_person_goes_on_from_is_kept(said: str) -> None:
+    found = items_of(*chat("why are the rates old?", CAUSE_OF_IT, said, "Done."))
+
+    assert any("stale cache key" in item.title for item in found)
+
+
+@pytest.mark.parametrize("said", ["undo that, I never asked for LMDB", "revert this", "please roll it back", "no, not LMDB"])
+def test_a_choice_that_the_person_undoes_is_none(said: str) -> None:
+    chosen = "I used LMDB instead of SQLite because LMDB reads without locks."
+
+    assert items_of(*chat("build the cache", chosen, said, "Reverted.")) == ()
+    assert len(items_of(*chat("build the cache", chosen, "nice, thanks", "Anytime."))) == 1
+
+
 def test_a_choice_in_so_many_words_is_kept_with_what_it_chose() -> None:
     found = items_of(*chat("redis or rabbitmq for the mail queue?", RECOMMENDED, "we go with RabbitMQ", "Good, I'll set it up."))
 

@@ -240,6 +240,20 @@ def test_an_earlier_fix_is_reported_once_in_a_session(acting: Acting) -> None:
         (replace(DEPLOY, files=("/home/ada/orchard/gate.py",), steps=("npm install",)), ""),
         (replace(DEPLOY, steps=("sed -i s/a/b/ gate.py", "npm install")), ""),
         (replace(DEPLOY, signature="--- FAIL: TestGate"), ""),
+        (
+            replace(DEPLOY, worked="cd gates && brew install hinge && make deploy"),
+            "The same failure went away after `brew install hinge`",
+        ),
+        (
+            replace(DEPLOY, worked="sed -i s/9000/9001/ depot.txt && make deploy"),
+            "The same failure went away after `sed -i s/9000/9001/ depot.txt`",
+        ),
+        (
+            replace(DEPLOY, worked="export DEPOT=pear; make deploy"),
+            "The same failure went away after `export DEPOT=pear`",
+        ),
+        (replace(DEPLOY, said="I opened it, go on"), ""),
+        (replace(DEPLOY, said="try now", steps=("npm install",)), ""),
     ],
 )
 def test_only_what_can_be_done_again_is_a_remedy(fix: Fix, says: str) -> None:

@@ -568,6 +568,19 @@ def test_a_choice_among_options_is_a_decision_with_what_was_not_chosen(home: Hom
     assert decision.text == "Which rootstock?\nAnswer: Quince\nIn their words: it stays small\nNot chosen: Seedling; None"
 
 
+@pytest.mark.parametrize("typed", ["not Quince", "Which one stays small?", "Quince, unless it is sold out; then Seedling"])
+def test_an_answer_that_was_typed_names_what_was_offered(home: Home, typed: str) -> None:
+    question = "Which rootstock?"
+    structured = {
+        "questions": [{"question": question, "options": [{"label": "Quince"}, {"label": "Seedling"}]}],
+        "answers": {question: typed},
+    }
+
+    *_, decision = home.events(after_call("AskUserQuestion", "User has answered.", toolUseResult=structured))
+
+    assert decision.text == f"Which rootstock?\nAnswer: {typed}\nOffered: Quince; Seedling"
+
+
 def test_an_answer_without_structure_is_still_a_decision(home: Home) -> None:
     events = after_call("AskUserQuestion", 'User has answered your questions: "Which?"="Quince".')
 

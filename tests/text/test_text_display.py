@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.text.display import clip, clip_end, clip_line, clip_middle, counted, gist
+from kite_memory.text.display import clip, clip_end, clip_line, clip_middle, counted, gist, without_markup
 
 
 @pytest.mark.parametrize(
@@ -138,3 +138,18 @@ def test_the_middle_of_a_line_may_be_left_out() -> None:
     assert clip_middle("the pump\nleaks", 40) == "the pump leaks"
     shown = clip_middle(f"the pump {'and its valve ' * 9}leaks sand", 40)
     assert shown.startswith("the pump and") and shown.endswith("… valve leaks sand") and len(shown) <= 40
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("The hull takes 2**20 nails, not 2**10.", "The hull takes 2**20 nails, not 2**10."),
+        ("Call f(**rigging) and g(**sails).", "Call f(**rigging) and g(**sails)."),
+        ("It reads hull/**/*.oak and **/*.ash.", "It reads hull/**/*.oak and **/*.ash."),
+        ("Put it in __init__ of the **new `hull`** and __only there__.", "Put it in __init__ of the new `hull` and only there."),
+        ("**Keel** first, then ***both*** masts", "Keel first, then both masts"),
+        ("**The keel is cut", "The keel is cut"),
+    ],
+)
+def test_emphasis_goes_and_signs_of_code_stay(text: str, plain: str) -> None:
+    assert without_markup(text) == plain

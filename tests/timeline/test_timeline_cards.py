@@ -291,6 +291,23 @@ def test_a_conversation_is_told_by_what_it_began_with_and_how_it_ended(timeline:
     assert settled in talk.ended and "Set to an hour." in talk.ended
 
 
+def test_what_was_settled_is_about_the_cards_turn_and_no_good_night(timeline: Timeline) -> None:
+    deploy = (
+        "Set up the ferry on the Amstel, with oars or a cable?",
+        "A cable needs no oarsman.",
+        "a cable then, of hemp not of steel",
+    )
+    rule = "perfect. and never run the ferry in fog again, today is the exception"
+    cards = talked(timeline, "a", *deploy, "The cable is up.", rule, "Noted, no ferry in fog.", "lol ok, good night")
+
+    first, second = timeline.cards.talk(cards[0].id), timeline.cards.talk(cards[2].id)
+
+    assert first is not None
+    assert second is not None
+    assert first.settled == "never run the ferry in fog again, today is the exception"
+    assert second.settled == ""
+
+
 def test_a_bar_is_what_nearly_all_earlier_openings_of_the_project_stay_below(timeline: Timeline) -> None:
     few = timeline.cards.opening_threshold("orchard")
     for number, question in enumerate(("Is the sluice open?", "Is the pump on?", "Who oils the hinge?", "Where is the key?")):

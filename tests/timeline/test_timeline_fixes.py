@@ -66,6 +66,10 @@ class History:
         self._add(EventType.FILE_ACTION, "edited", path=path, status="ok", call=f"call-{len(self.events)}")
         return self
 
+    def told(self, text: str) -> "History":
+        self._add(EventType.USER_MESSAGE, text)
+        return self
+
     def later(self, time: timedelta) -> "History":
         self.events.append(replace(self.events[-1], id=f"later-{len(self.events)}", type=EventType.USER_MESSAGE, ordinal=99_000))
         return self
@@ -89,6 +93,23 @@ def asked(timeline: Timeline, command: str = "make deploy", *, project: str = "o
     return timeline.fixes.fix(
         project=project, session=session, signatures=("error: nothing of the kind", SIGNATURE), command=command
     )
+
+
+def test_what_the_user_wrote_last_before_the_success_is_part_of_a_fix(timeline: Timeline) -> None:
+    result = History().ran("make deploy", LOCKED, "failed").ran("depot login ada").told("the porter has the key now, once more")
+    timeline.commit([result.ran("make deploy").look()], SESSION.provider)
+
+    assert getattr(asked(timeline), "said", "") == "the porter has the key now, once more"
+
+
+def test_what_the_agent_did_after_the_users_words_is_the_fix(timeline: Timeline) -> None:
+    result = History().ran("make deploy", LOCKED, "failed").told("the port is in gate.txt").ran("echo 9001 > gate.txt")
+    timeline.commit([result.ran("make deploy").look()], SESSION.provider)
+
+    fix = asked(timeline)
+
+    assert fix is not None
+    assert (fix.steps, fix.said) == (("echo 9001 > gate.txt",), "")
 
 
 def test_a_fix_shows_what_was_run_and_changed_until_the_command_succeeded(timeline: Timeline) -> None:

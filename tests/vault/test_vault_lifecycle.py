@@ -116,6 +116,42 @@ def test_a_choice_taken_back_in_the_same_session_names_the_first() -> None:
     assert other.note.conflicts == (Path(one.note.path).stem,)
 
 
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("Lotte answers the phone in the mornings", "Lotte has the keys of the lab"),
+        ("The frost alarm rings at two degrees", "The frost alarm is tested every friday"),
+        ("The washer is serviced every first monday", "The hose of the washer is changed on tuesdays"),
+        ("The till login is at /till and uses a passkey", "The till logs in with a passkey under /till"),
+        ("An outbox of labels that a printer job empties every minute", "The labels are sent by the printer once every minute"),
+    ],
+)
+def test_two_facts_of_one_person_or_thing_are_no_ones_question(before: str, now: str) -> None:
+    other = old(before, f"{before}.", kind=NoteKind.FACT)
+    (made,) = drafts(fact(now, f"{now}."))
+
+    (action,) = planned([made], other, cosine=0.65)
+
+    assert isinstance(action, Create) and action.note.conflicts == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("The frost alarm rings at two degrees", "The frost alarm rings at one degree"),
+        ("Lotte answers the phone in the mornings", "Lotte no longer answers the phone in the mornings"),
+        ("The crate wiki lives on the NAS", "The crate wiki moved from the NAS to a rented server"),
+    ],
+)
+def test_two_facts_that_differ_on_one_thing_are_asked_about(before: str, now: str) -> None:
+    other = old(before, f"{before}.", kind=NoteKind.FACT)
+    (made,) = drafts(fact(now, f"{now}."))
+
+    (action,) = planned([made], other, cosine=0.65)
+
+    assert isinstance(action, Create) and action.note.conflicts == (Path(other.path).stem,)
+
+
 def test_the_same_with_another_figure_is_for_somebody_to_decide() -> None:
     before = old("The cider press runs at 40 bar", "The cider press runs at 40 bar, twelve crates an hour.")
     (made,) = drafts(fact("The cider press runs at 55 bar", "The cider press runs at 55 bar, twelve crates an hour."))
@@ -124,6 +160,88 @@ def test_the_same_with_another_figure_is_for_somebody_to_decide() -> None:
 
     assert isinstance(action, Create)
     assert action.note.conflicts == ("the-cider-press-runs-at-40-bar-feb26",)
+
+
+REVERSALS = [
+    (
+        "Ben prunes the pear trees in winter; Ida picks the cherries in June",
+        "Ida prunes the pear trees in winter; Ben picks the cherries in June",
+    ),
+    (
+        "Invoices use port 7001 on staging, quotes use port 7999 on staging",
+        "Invoices use port 7999 on staging, quotes use port 7001 on staging",
+    ),
+    (
+        "Read the ledger from the replica, write the ledger to the primary",
+        "Read the ledger from the primary, write the ledger to the replica",
+    ),
+    ("Write thumbnails to disk, never to the bucket of the shop", "Write thumbnails to the bucket of the shop, never to disk"),
+    ("Sort orchards by name and then by age in the export", "Sort orchards by age and then by name in the export"),
+    (
+        "Labels are printed in the cellar, and crates are washed in the yard",
+        "Labels are printed in the yard, and crates are washed in the cellar",
+    ),
+    (
+        "The press may store ciders and must not heat the bottled juices",
+        "The press must not store ciders and may heat the bottled juices",
+    ),
+    (
+        "Guests are admitted and vendors are refused when the orchard gate opens",
+        "Guests are refused and vendors are admitted when the orchard gate opens",
+    ),
+    (
+        "Logs of the press are rotated daily, logs of the cellar are rotated weekly",
+        "Logs of the press are rotated weekly, logs of the cellar are rotated daily",
+    ),
+]
+REPETITIONS = [
+    (
+        "Don't mock the harvest database in orchard tests, use the real one",
+        "Use the real harvest database in orchard tests, don't mock it",
+    ),
+    ("Use integer cents for orchard money amounts, never floats", "For orchard money amounts use integer cents, never floats"),
+    (
+        "Check the copper and silver lamps before each start of the press",
+        "Check the silver and copper lamps before each start of the press",
+    ),
+    (
+        "Ciders are pressed in October, and juices are bottled in November",
+        "Juices are bottled in November, and ciders are pressed in October",
+    ),
+    (
+        "Every migration needs a down file, and every table a primary key",
+        "Every table needs a primary key, and every migration a down file",
+    ),
+    (
+        "Run the formatter before a commit reaches the orchard, not after it",
+        "Before a commit reaches the orchard run the formatter, not after it",
+    ),
+    (
+        "The cider press is cleaned by hand after each crate in the yard",
+        "After each crate, the cider press in the yard is cleaned by hand",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "now"), REVERSALS)
+def test_the_same_words_in_other_places_are_another_note_and_asked_about(before: str, now: str) -> None:
+    other = old(before, f"{before}.", kind=NoteKind.FACT)
+    (made,) = drafts(fact(now, f"{now}."))
+
+    (action,) = planned([made], other, cosine=0.98)
+
+    assert isinstance(action, Create)
+    assert action.note.conflicts == (Path(other.path).stem,)
+
+
+@pytest.mark.parametrize(("before", "now"), REPETITIONS)
+def test_the_same_said_in_another_order_stays_one_note(before: str, now: str) -> None:
+    other = old(before, f"{before}.", kind=NoteKind.FACT)
+    (made,) = drafts(fact(now, f"{now}."))
+
+    (action,) = planned([made], other)
+
+    assert isinstance(action, Amend) and not action.addition
 
 
 def test_the_same_in_other_words_adds_its_evidence_and_makes_no_note() -> None:

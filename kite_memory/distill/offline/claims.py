@@ -44,7 +44,7 @@ from kite_memory.distill.offline.wording import (
     sentences_of,
     without_opening,
 )
-from kite_memory.distill.prose import CLAIM, MENDED, RETRACTION, stems
+from kite_memory.distill.prose import CLAIM, MENDED, RETRACTION, TAKEN_BACK, stems
 from kite_memory.model.event import EventType
 from kite_memory.text import lazy_regex
 
@@ -146,9 +146,14 @@ class Title:
 def title_among(sentences: Sequence[Sentence], otherwise: Sentence, said: Sequence[Sentence], request: str) -> Title:
     """Return the title that is understood best, made of one of the sentences.
 
-    One that does not say what it is about is preceded by that, as the message ``said`` or the ``request`` names it.
+    One that does not say what it is about is preceded by that, as the message ``said`` or the ``request`` names it. One that takes
+    something back is chosen only for want of another.
     """
-    able = dict.fromkeys((otherwise, *(each for each in sentences if _may_name(each))))
+    standing = [each for each in sentences if not TAKEN_BACK.search(each.text)]
+    able = dict.fromkeys(each for each in standing if _may_name(each))
+    if not TAKEN_BACK.search(otherwise.text):
+        able = {otherwise: None, **able}
+    able = able or dict.fromkeys(standing or [otherwise])
     titles = [(each, _titled(each)) for each in able]
     best = max(titles, key=_rank)
     if best[1].alone >= _UNDERSTOOD:
@@ -159,7 +164,7 @@ def title_among(sentences: Sequence[Sentence], otherwise: Sentence, said: Sequen
         if (title.alone < _LEANING or not says_its_subject(title.text)) and not GUESS.search(title.text)
         if (preceded := preceded_by_subject(title.text, each, said, request))
     ]
-    others += [(each, _titled(each, _A_CHANGE)) for each in sentences if _may_name_a_change(each)]
+    others += [(each, _titled(each, _A_CHANGE)) for each in standing if _may_name_a_change(each)]
     found = max((best, *others), key=_rank)[1]
     reasons = [each for each in (*titles, *others) if gives_a_reason(each[1].text)]
     return found if found.alone >= _FLOOR or not reasons else max(reasons, key=_rank)[1]

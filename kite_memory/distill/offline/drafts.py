@@ -38,13 +38,21 @@ from kite_memory.distill.offline.people import (
     assents,
     concedes,
     is_firm,
+    leaves_undecided,
     left_open,
     stated_decisions,
     statements,
     states_requirement,
     wishes,
 )
-from kite_memory.distill.offline.preferences import RulingThread, named_after, preferences_of, recommended, taken, threads
+from kite_memory.distill.offline.preferences import (
+    RulingThread,
+    named_after,
+    preferences_of,
+    recommended,
+    taken,
+    threads,
+)
 from kite_memory.distill.offline.titles import asserting_title, stands_alone, title_of, title_with_reason
 from kite_memory.distill.offline.wording import (
     CAUSE,
@@ -53,11 +61,14 @@ from kite_memory.distill.offline.wording import (
     OfflineDraft,
     Sentence,
     Turn,
+    advised,
     in_own_words,
     joined,
+    refutes,
     rejected_in,
     said_by_person,
     sentences_of,
+    turns_down,
     without_opening,
 )
 from kite_memory.distill.parse_answer import BODY_CHARS
@@ -67,10 +78,7 @@ from kite_memory.model.note import Rejected
 from kite_memory.text.display import clip
 from kite_memory.text.stems import language_of
 
-_QUOTED = 260
-_CONTEXT = 500
-_APPROACH = 650
-_SYMPTOM = 200
+_QUOTED, _CONTEXT, _APPROACH, _SYMPTOM = 260, 500, 650, 200
 
 
 def drafts_of(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[OfflineDraft]:
@@ -104,12 +112,18 @@ def _questions(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
 
 
 def _of_thread(thread: RulingThread, fresh: Container[str]) -> Iterator[OfflineDraft]:
-    """Yield what a thread settles; if its beginning was used already, only what was added, under the same title."""
-    new = tuple(each for each in thread.answers if each.turn.asked is not None and each.turn.asked.id in fresh)
-    begun = thread.up_to_where_it_settles()
-    if not new or begun is None:
+    """Yield what a thread settles, a draft for each of its subjects."""
+    if (begun := thread.up_to_where_it_settles()) is None:
         return
-    if all(any(True for _ in _outright(each.turn)) for each in thread.answers if each.text):
+    for part in thread.parts():
+        title = RulingThread(answers=tuple(each for each in begun.answers if each in part.answers) or part.answers[:1])
+        yield from _of_part(part, title, fresh)
+
+
+def _of_part(thread: RulingThread, begun: RulingThread, fresh: Container[str]) -> Iterator[OfflineDraft]:
+    """Yield the draft of one subject; if its beginning was used already, only what was added, under the same title."""
+    new = tuple(each for each in thread.answers if each.turn.asked is not None and each.turn.asked.id in fresh)
+    if not new or all(any(True for _ in _outright(each.turn)) for each in thread.answers if each.text):
         return  # each is a note of its own
     noted_before = begun.answers[-1] not in new
     said = [each.text for each in (new if noted_before else thread.answers) if each.text]
@@ -148,13 +162,13 @@ def _agreed(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
         return
     said = said_by_person(turn.asked)
     agreed_on = recommended(before) if assents(said) else taken(one_line(said), before)
-    best = best_of(agreed_on) or (max(agreed_on, key=lambda each: assertion(each.text, each.words)) if agreed_on else None)
+    best = best_of(agreed_on) or max(agreed_on, key=lambda each: assertion(each.text, each.words), default=None)
     if best is None:
         return
     yield OfflineDraft(
         rule="agreed",
         kind="decision",
-        title=asserting_title(best.text if assents(said) else without_opening(said)),
+        title=asserting_title((advised(agreed_on[0].text) or best.text) if assents(said) else without_opening(said)),
         body=f"{'Agreed:' if assents(said) else in_own_words(said, _QUOTED)} {joined(each.text for each in agreed_on)}",
         evidence=(best.event.id, turn.asked.id),
         importance=2,
@@ -179,9 +193,9 @@ def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[O
         if event.type is not EventType.ASSISTANT_MESSAGE:
             continue
         opening, first = first, False
-        if event.id not in fresh or (event is last and after is not None and _turns_down(after)):
-            continue
         mine = settled_sentences([each for each in standing if each.event is event])
+        if event.id not in fresh or (event is last and (turns_down(after) or refutes(after, mine))):
+            continue
         if instructs_the_person(mine) and not any(each.call for each in turn.events):
             continue
         conceded = _conceded(turn, event) if opening else ""
@@ -194,19 +208,11 @@ def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[O
         elif (claim := claim_of(mine, asked_in(turn), failures)) is not None:
             yield _claimed(turn, claim, mine, conceded, discarded)
     settled = settled_cause(turn, said)
+    settled = None if settled is not None and refutes(after, settled.sentences) else settled
     if settled is not None and settled.best.event.id in fresh and len(title_of(settled.best.text).split()) >= _TITLE_OF_A_CAUSE:
         yield _settled(turn, settled, said, "insight")
-    elif (chosen := settled_choice(said)) and chosen.best.event.id in fresh:
+    elif not turns_down(after) and (chosen := settled_choice(said)) and chosen.best.event.id in fresh:
         yield _settled(turn, chosen, said, "decision")
-
-
-def _turns_down(turn: Turn) -> bool:
-    return turn.asked is not None and _NO.match(said_by_person(turn.asked)[:200]) is not None
-
-
-_NO = re.compile(
-    r"\W*(?:no|nope|nah|wrong|don'?t|do not|instead|rather|that'?s (?:not|wrong))\b(?! (?:problem|worries))", re.IGNORECASE
-)
 
 
 def _claimed(turn: Turn, claim: Claim, said: Sequence[Sentence], conceded: str, discarded: Sequence[Sentence]) -> OfflineDraft:
@@ -273,8 +279,7 @@ def _came_of(turn: Turn, outcome: Claim, said: Sequence[Sentence], conceded: str
 _FEWEST_ASKED, _REQUEST = 2, 400
 
 
-_CONCEDED = 0.5
-_TITLE_OF_A_CAUSE = 4
+_CONCEDED, _TITLE_OF_A_CAUSE = 0.5, 4
 _ANSWERS = 2
 """Words that a prompt shares with what is said in its turn for that to count as its answer."""
 
@@ -361,7 +366,7 @@ def _plainly(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
 
 
 def _of_statement(statement: Statement, event: Event, echo: Sequence[Sentence]) -> OfflineDraft:
-    words = in_own_words(statement.text, _QUOTED)
+    words = in_own_words(statement.text, BODY_CHARS)
     rejected = tuple(rejected_in([statement.text]))[:3]
     title = title_of(statement.text)
     match statement.rule:
@@ -430,7 +435,7 @@ _ALTERNATIVES = re.compile(
 
 _ANSWER = re.compile(
     r"^(?P<question>.{3,600}?)\nAnswer: (?P<answer>.{1,600}?)(?:\nIn their words: (?P<words>.{1,600}?))?"
-    r"(?:\nNot chosen: (?P<lost>.{1,800}))?\s*$",
+    r"(?:\n(?:Not chosen: (?P<lost>.{1,800})|Offered: .{1,800}))?\s*$",
     re.DOTALL,
 )
 _CHOICE = re.compile(
@@ -440,11 +445,6 @@ _CHOICE = re.compile(
     re.IGNORECASE,
 )
 """Questions that ask for a choice rather than for information."""
-_NO_ANSWER = re.compile(
-    r"\W*(?:you (?:decide|choose|pick)|up to you|whatever|either|your (?:call|choice)|(?:i )?don'?t (?:know|care|mind)"
-    r"|no preference|next\b.*|skip.*|other|none|not sure|(?:let'?s )?(?:continue|proceed|move on|go on)\b.*|cancel.*|stop.*)\W*",
-    re.IGNORECASE,
-)
 _ERRAND = re.compile(
     r"\b(?:should|shall|want me|like me)\b.{1,40}?\b(?:commit|push|proceed|start|begin|deliver|continue|merge|deploy|run|open a)\b",
     re.IGNORECASE,
@@ -535,7 +535,7 @@ def _answered(event: Event) -> _Answered | None:
         len(stems(f"{question} {answer}")) < 4
         or not _CHOICE.match(question)
         or _ERRAND.search(question)
-        or _NO_ANSWER.fullmatch(answer)
+        or leaves_undecided(answer, typed=match["lost"] is None)
     ):
         return None
     lost = tuple(_RECOMMENDED.sub("", one_line(each)) for each in (match["lost"] or "").split(";") if each.strip())

@@ -12,14 +12,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, assert_never
 
-from kite_memory.distill.asked_to_keep import asked_to_keep
+from kite_memory.distill.asked_to_keep import asked_to_keep, own_part, taken_back
 from kite_memory.distill.extractor import REVISION, Answer, Usage
 from kite_memory.distill.offline.drafts import drafts_of, of_command
-from kite_memory.distill.offline.people import MACHINE, people_in
+from kite_memory.distill.offline.people import ASKS_BACK, MACHINE, people_in, unquoted
 from kite_memory.distill.offline.titles import TITLE_WORDS, entities_of
 from kite_memory.distill.offline.wording import CODE, OfflineDraft, Rule, Turn, said_by_person, turns
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, bounded_title, checked_origin
-from kite_memory.distill.prose import bounded, clean, established, one_line, stems
+from kite_memory.distill.prose import asks_something_else, bounded, clean, established, one_line, stems, without_emphasis
 from kite_memory.distill.quality_gate import apply_quality_gate
 from kite_memory.model.event import Event, EventType, Provenance, Session
 from kite_memory.model.note import PERSON, Chunk, Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
@@ -48,8 +48,8 @@ class Cues:
     ``binding`` and ``bounding`` mark what a ruling says, the former alone; ``standing`` that it holds for good. ``wish`` is how
     things are to be done from now on, ``politely`` the same as a question, ``keep`` a fact to remember. ``cause`` is a reason,
     ``found`` the reason of a trouble, ``trouble`` what needs one, ``recommends`` a proposal of the agent. ``asking``, ``ordering``
-    and ``passing`` are questions, orders of the moment, and what holds only for now; ``addressing`` speaks of what the agent does.
-    ``doing`` is what an agent does, offers or does not know yet, and where the work stands; ``declining`` says "no, thanks".
+    and ``passing`` are questions, orders of the moment, and what holds only for now; ``refusing`` turns down what was proposed;
+    ``addressing`` speaks of what the agent does. ``doing`` is what the agent does, offers or does not know yet, and how far it is.
     """
 
     assent: re.Pattern[str]
@@ -65,11 +65,11 @@ class Cues:
     trouble: re.Pattern[str]
     recommends: re.Pattern[str]
     asking: re.Pattern[str]
+    refusing: re.Pattern[str]
     ordering: re.Pattern[str]
     passing: re.Pattern[str]
     addressing: re.Pattern[str]
     doing: re.Pattern[str]
-    declining: re.Pattern[str]
 
 
 @cache
@@ -100,7 +100,9 @@ def foreign_drafts(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[Off
     answer: _Answer | None = None
     for at, turn in enumerate(turns):
         reported = _reported(turns[max(0, at - _LOOK_BACK) : at + 1], cues)
-        yield from _causes(turn, reported, cues, fresh)
+        after = turns[at + 1].asked if at + 1 < len(turns) else None
+        if after is None or not _refuses(one_line(said_by_person(after)), cues):
+            yield from _causes(turn, reported, cues, fresh)
         answer = _answer(turn, turns[max(0, at - _LOOK_BACK) : at], cues, after=answer)
         if answer is not None and answer.kind == "decision":
             thread.append(answer)
@@ -108,7 +110,8 @@ def foreign_drafts(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[Off
         yield from _decided(thread, fresh, cues)
         thread = []
         if answer is not None and answer.asked.id in fresh:
-            yield _draft_of(answer, cues)
+            rule: Rule = "reminder" if answer.kind == "fact" else "wish"
+            yield _draft([answer], rule, answer.kind, 2, cues)
     yield from _decided(thread, fresh, cues)
 
 
@@ -135,7 +138,7 @@ def _answer(turn: Turn, earlier: Sequence[Turn], cues: Cues, *, after: _Answer |
     if turn.asked is None:
         return None
     before = earlier[-1] if earlier else None
-    said = one_line(said_by_person(turn.asked))
+    said = one_line(own_part(said_by_person(turn.asked)))
     if not said or len(said) > _TYPED or MACHINE.search(said):
         return None
     offer = _messages(before)[-1] if before is not None and _messages(before) else None
@@ -143,13 +146,17 @@ def _answer(turn: Turn, earlier: Sequence[Turn], cues: Cues, *, after: _Answer |
     agreed = cues.assent.match(said) if offer is not None else None
     goes_on = after is not None and after.kind != "fact" and cues.also.match(said) is not None
     asked = offer is not None and offer.text.rstrip().endswith(_QUESTION)
-    lasting = tuple(each for each in _sentences(said[agreed.end() :] if agreed else said) if _settles(each, cues, asked))
+    sentences = _sentences(said[agreed.end() :] if agreed else said)
+    gone = taken_back(sentences)
+    lasting = tuple(each for at, each in enumerate(sentences) if at not in gone and _settles(each, cues, asked))
     text = " ".join(lasting)
     weight = _weight(text, cues)
     proposed = asked or (offer is not None and (len(text) <= _BRIEF and cues.recommends.search(offer.text[-_BRIEF:]) is not None))
     kind: Literal["decision", "preference", "fact"] = "decision"
     if len(stems(text)) < _FEWEST_STEMS:
-        if not (agreed and proposed and agreed.end() == len(said)):
+        if not (agreed and proposed and agreed.end() == len(said)) or said.endswith(_QUESTION):
+            return None
+        if offer is not None and asks_something_else(_sentences(offer.text)[-1]):
             return None
         lasting = ()
     elif cues.keep.search(text):
@@ -163,14 +170,9 @@ def _answer(turn: Turn, earlier: Sequence[Turn], cues: Cues, *, after: _Answer |
     elif not (proposed or weight >= _FIRM or any(_picks(text, each) for each in earlier)):
         return None
     return _Answer(
-        kind=kind,
-        asked=turn.asked,
-        requests=_requests(text, earlier) if after is None else (),
-        said=lasting,
-        weight=weight,
-        offer=offer,
-        reply=reply,
-    )
+        kind=kind, asked=turn.asked, requests=_requests(text, earlier) if after is None else (), said=lasting, weight=weight,
+        offer=offer, reply=reply,
+    )  # fmt: skip
 
 
 def _weight(text: str, cues: Cues) -> int:
@@ -182,12 +184,10 @@ def _weight(text: str, cues: Cues) -> int:
 
 def _settles(sentence: str, cues: Cues, asked: bool) -> bool:
     """Return whether a sentence holds for longer than the moment; ``asked`` is whether it answers a question."""
-    said = _without_connection(sentence, cues)
-    if (
-        cues.passing.search(sentence)
-        or cues.declining.fullmatch(said.rstrip(" .!"))
-        or (sentence.endswith(_QUESTION) and not _begs(said, cues))
-    ):
+    said = _without_connection(unquoted(sentence), cues)
+    if ASKS_BACK.search(sentence) or cues.passing.search(sentence) or (sentence.endswith(_QUESTION) and not _begs(said, cues)):
+        return False
+    if (refused := cues.refusing.match(said)) is not None and len(stems(said[refused.end() :])) < _FEWEST_STEMS:
         return False
     lasting = cues.binding.search(said) or cues.wish.search(said) or cues.cause.search(said)
     if (
@@ -197,6 +197,13 @@ def _settles(sentence: str, cues: Cues, asked: bool) -> bool:
     ):
         return _begs(said, cues)
     return _begs(said, cues) or (not cues.asking.match(sentence) and (not cues.ordering.match(said) or lasting is not None))
+
+
+def _refuses(said: str, cues: Cues) -> bool:
+    """Return whether a person turns down what was proposed, be it after a polite yes."""
+    agreed = cues.assent.match(said)
+    rest = _without_connection(said[agreed.end() :] if agreed else said, cues)
+    return any(cues.refusing.match(each) is not None for each in (said, rest))
 
 
 def _begs(sentence: str, cues: Cues) -> bool:
@@ -255,8 +262,6 @@ def _names(text: str) -> frozenset[str]:
 
 
 _HIRAGANA = re.compile("[\u3040-\u309f]+")
-
-
 _QUESTION = ("?", "？")
 _BREAK = re.compile(r"(?<=[^\W\d]{2}[.!?…])\s+|(?<=[`)\d][.!?…])\s+|(?<=[。！？])\s*|\n+")
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -264,11 +269,11 @@ _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 def _sentences(text: str) -> list[str]:
     """Return the sentences; prose of other languages need not begin with a capital letter, nor have blanks between sentences."""
-    said = _MARKUP.sub("", clean(_FENCED.sub(" ", bounded(text, _READ))))
+    said = _EMOJI.sub("", without_emphasis(clean(_FENCED.sub(" ", bounded(text, _READ)))))
     return [each.strip(" -*#>") for each in _BREAK.split(said) if each.strip(" -*#>")]
 
 
-_MARKUP = re.compile(r"\*\*|__|[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?\s?")
+_EMOJI = re.compile(r"[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?\s?")
 
 
 def _messages(turn: Turn) -> list[Event]:
@@ -279,15 +284,9 @@ def _decided(thread: Sequence[_Answer], fresh: Container[str], cues: Cues) -> It
     """Yield what consecutive answers decide together; a bare assent alone decides what was proposed."""
     stated = [each for each in thread if each.said]
     if thread and not stated and thread[-1].asked.id in fresh and thread[-1].offer is not None:
-        yield from _agreed(thread[-1], thread[-1].offer)
+        yield from _agreed(thread[-1], thread[-1].offer, cues)
     elif any(each.asked.id in fresh for each in stated):
         yield _draft(stated, "thread", "decision", 3 if any(each.weight >= _FIRM for each in stated) else 2, cues)
-
-
-def _draft_of(answer: _Answer, cues: Cues) -> OfflineDraft:
-    if answer.kind == "fact":
-        return _draft([answer], "reminder", "fact", 2, cues)
-    return _draft([answer], "wish", "preference", 2, cues)
 
 
 def _draft(
@@ -339,14 +338,17 @@ def _offered(offer: Event | None) -> str:
     return " ".join(kept)
 
 
-def _agreed(answer: _Answer, offer: Event) -> Iterator[OfflineDraft]:
+def _agreed(answer: _Answer, offer: Event, cues: Cues) -> Iterator[OfflineDraft]:
     proposal = _sentences(offer.text)
     if len(stems(offer.text)) < _FEWEST_OF_A_CAUSE or not proposal:
         return
+    stated = [each for each in proposal if not each.endswith(_QUESTION)] or proposal
+    fullest = max(stated, key=lambda each: len(stems(each)))
+    asked = proposal[-1] if 2 * len(stems(proposal[-1])) >= len(stems(fullest)) else fullest
     yield OfflineDraft(
         rule="agreed",
         kind="decision",
-        title=_titled(proposal[-1].rstrip("?？ ")),
+        title=_titled(next((each for each in stated if cues.recommends.search(each)), asked).rstrip("?？ ")),
         body=clip(" ".join(proposal), BODY_CHARS),
         evidence=(offer.id, answer.asked.id),
         importance=2,
@@ -408,14 +410,10 @@ def _with_next(sentences: Sequence[str], at: int) -> str:
 
 def _cause(reported: Event | None, event: Event, title: str, text: str) -> OfflineDraft:
     return OfflineDraft(
-        rule="cause",
-        kind="insight",
-        title=_titled(title),
+        rule="cause", kind="insight", title=_titled(title),
         body=clip(" → ".join(filter(None, (_quoted(reported), text))), BODY_CHARS),
-        evidence=(event.id,),
-        importance=2,
-        origin="user" if event.role == "user" else "assistant",
-    )
+        evidence=(event.id,), importance=2, origin="user" if event.role == "user" else "assistant",
+    )  # fmt: skip
 
 
 def _after_label(sentence: str, cues: Cues) -> str:
@@ -452,7 +450,7 @@ _WHOLE_TITLE = 90
 _SHORTEST_TITLE = 30
 """Least characters of a title that is cut at the end of a clause."""
 
-_REVISION = 7
+_REVISION = 8
 _SAME = 0.6
 """Share of a draft's words in another from which both count as the same."""
 _MOST = 30
@@ -505,15 +503,12 @@ class OfflineExtractor:
 
 def _with_lent_origin(record: Record, agreed: frozenset[str]) -> Record:
     """Give items that the person explicitly agreed to the origin "user", although the words are the agent's."""
-    topics = (
-        replace(topic, items=tuple(_lent(item) if item.title in agreed else item for item in topic.items))
-        for topic in record.topics
-    )
-    return replace(record, topics=tuple(topics))
 
+    def lent(item: RecordItem) -> RecordItem:
+        theirs = item.title in agreed and item.origin == "assistant" and not item.doubt
+        return replace(item, origin="user") if theirs else item
 
-def _lent(item: RecordItem) -> RecordItem:
-    return replace(item, origin="user") if item.origin == "assistant" and not item.doubt else item
+    return replace(record, topics=tuple(replace(topic, items=tuple(map(lent, topic.items))) for topic in record.topics))
 
 
 def said_to_keep(events: Sequence[Event]) -> bool:
@@ -563,7 +558,8 @@ def _item(draft: OfflineDraft, events: Mapping[str, Event], people: frozenset[st
     body = clip(draft.body, BODY_CHARS)
     origin = checked_origin(draft.origin, [events[id] for id in evidence])
     named = tuple(f"{PERSON}{name}" for name in sorted(people) if re.search(rf"\b{re.escape(name)}\b", f"{title} {body}"))
-    entities = (*named, *(each for each in entities_of((draft.title, draft.body)) if each not in people))
+    parts = {*people, *(part for name in people for part in name.split())}
+    entities = (*named, *(each for each in entities_of((draft.title, draft.body)) if each not in parts))
     match draft.kind:
         case "decision":
             return Decision(
@@ -592,9 +588,9 @@ def _item(draft: OfflineDraft, events: Mapping[str, Event], people: frozenset[st
 
 def _topic(items: tuple[RecordItem, ...]) -> Topic:
     first = max(items, key=lambda item: item.importance)
-    return Topic(name=clip(first.title, 60), summary="", items=items, entities=tuple(dict.fromkeys(_entities(items)))[:12])
-
-
-def _entities(items: Sequence[RecordItem]) -> Iterator[str]:
-    for item in items:
-        yield from item.entities
+    return Topic(
+        name=clip(first.title, 60),
+        summary="",
+        items=items,
+        entities=tuple(dict.fromkeys(each for item in items for each in item.entities))[:12],
+    )

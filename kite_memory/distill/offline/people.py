@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from kite_memory.distill.asked_to_keep import own_part, taken_back, without_exception_of_today
 from kite_memory.distill.offline.wording import (
     ASKING,
     ASSENT,
@@ -20,7 +21,7 @@ from kite_memory.model.event import Event, EventType
 from kite_memory.text import lazy_regex
 
 STANDING = lazy_regex(
-    r"(?:^|[.;!:]\s*|\b(?:please|you (?:should|must)|we (?:should|must)|let'?s|want you to|(?:make|be) sure(?: that)?(?: you| we)?"
+    r"(?:^|[.;!]\s*|\b(?:please|you (?:should|must)|we (?:should|must)|let'?s|want you to|(?:make|be) sure(?: that)?(?: you| we)?"
     r"(?: to)?|^(?:when(?:ever)?|if|before|after|for|in|on)\s[^,;?]{2,80},)\s+)"
     r"(?:always|never|don'?t ever|stop(?=\s+\w+ing\b))\s+(?!(?:mind|an?|been|had|seen|heard|knew|thought|again|it)\b)[a-z]"
     r"|\b(?:from now on|going forward|as a rule|in (?:the )?future,? (?:please|let'?s|we|you|always|never|use|do|don'?t|make"
@@ -53,7 +54,9 @@ _CONCEDES = lazy_regex(
     re.IGNORECASE,
 )
 
-_OBJECTS = lazy_regex(r"\W*(?:but|no|wait|isn'?t|aren'?t|shouldn'?t|doesn'?t|why (?:not|do(?:n'?t)? (?:we|you)))\b", re.IGNORECASE)
+_OBJECTS = lazy_regex(
+    r"\W*(?:but|no|wait|isn'?t|aren'?t|shouldn'?t|doesn'?t|why (?:not|do(?:n'?t)? (?:we|you)))\b(?!-\w)", re.IGNORECASE
+)
 _PLAIN_YES = lazy_regex(
     r"\W*(?:yes|right|agreed|sorry|makes sense|understood|got it)\b(?!.{0,12}you(?:'re| are) right)", re.IGNORECASE
 )
@@ -61,7 +64,8 @@ _PLAIN_YES = lazy_regex(
 _FIRM = lazy_regex(r"\b(?:always|never|ever|from now on|going forward|future|rule|directive|policy|convention)\b", re.IGNORECASE)
 FOR_NOW = lazy_regex(
     r"\b(?:yet|for now|right now|(?:for|at) the moment|for the time being|temporarily|in the meantime|this time|(?:this|just) once"
-    r"|today|tonight|tomorrow|until|in this (?:case|pr|branch|file|commit)|anything else|(?:that|this) one)\b",
+    r"|just kidding|joking|never ?mind|today|tonight|tomorrow|until|in this (?:case|pr|branch|file|commit)|anything else"
+    r"|(?:that|this) one)\b",
     re.IGNORECASE,
 )
 TYPED = 700
@@ -70,7 +74,8 @@ TYPED = 700
 
 def asks(said: str) -> bool:
     """Return whether a message is a question, with its mark or, as people type it, without."""
-    return ASKING.match(without_opening(said).lstrip("+-*• ")) is not None or _UNMARKED.search(said) is not None
+    found = ASKING.match(without_opening(said).lstrip("+-*• ")) or _UNMARKED.search(said) or ASKS_BACK.search(said)
+    return found is not None
 
 
 _UNMARKED = lazy_regex(
@@ -83,6 +88,87 @@ _UNMARKED = lazy_regex(
 """A question without its mark, as people type it."""
 
 
+_QUOTED = lazy_regex(
+    r"\"[^\"]*(?:\"|$)|“[^”]*(?:”|$)|„[^“”]*(?:[“”]|$)|«[^»]*(?:»|$)|(?<!\w)'[^'\n]{3,}'(?!\w)|`[^`]+`",
+)
+_CLAUSE = lazy_regex(r"[;:—–]|,|\s-\s|\b(?:but|and then|so)\b", re.IGNORECASE)
+_HANDLED_TEXT = lazy_regex(
+    r"\b(?:translate|rephrase|reword|proofread|summari[sz]e|explain|quote|paste|rename|replace|the (?:text|string|sentence"
+    r"|message|label"
+    r"|title|button|line|heading|phrase|comment|tooltip|error)|(?:a|the) (?:comment|test|string|message|line)[^:]{0,30}|it"
+    r"|that) ?(?:says?"
+    r"|said|reads?|to|into|as|with)?[^:]{0,30}:",
+    re.IGNORECASE,
+)
+"""Leads on to a text to work on, which says nothing of the work."""
+_INDIRECT = lazy_regex(
+    r"\bwhether\b|(?<!that's )(?<!this is )(?<!which is )\b(?:why|how)\b(?! about)"
+    r"|\b(?:ask(?:ed)?|check|tell me|know|see|wonder\w*|sure|verify|clear|say|find out|remember)\s+(?:(?:the )?\w+\s+)?if\b"
+    r"|\b(?:remember|recall|forg[eo]t|know|explain|tell me|ask(?:ed)?|understand)\s+(?:when|what|which|who|where|that time"
+    r"|the time)\b"
+    r"|\b(?:maybe|perhaps|possibly|i wonder|not sure|i doubt|what if)\b",
+    re.IGNORECASE,
+)
+_DENIED = lazy_regex(
+    r"\b(?:\w+n'?t|not|never|nobody|no one|hardly|stop)\s+(?:\w+\s+){0,2}?(?:think|thought|believe|say|said|saying|suggest\w*"
+    r"|mean|meant|true"
+    r"|agree\w*|sure|need|have to|remember|recall|claim\w*|convinced|the case|correct|right)\b",
+    re.IGNORECASE,
+)
+_SAID = (
+    r"(?:\s\w+){0,2}?\s(?:said|says?|wrote|writes?|claims?|claimed|suggests?|suggested|recommends?|recommended|thinks?|thought"
+    r"|wants?|wanted"
+    r"|told|tells|argues?|argued|insists?|insisted|reads?|states?|stated|proposed|proposes|asked|complained|prefers?|preferred"
+    r"|believes?)\b"
+)
+_OTHERS = (
+    r"(?:he|she|they|it|docs?|documentation|readme|manual|guide|page|article|book|blog|post|log|banner|output|error|message"
+    r"|e-?mail|mail"
+    r"|letter|ticket|issue|comment|review|reviewers?|spec|standard|prompt|file|vendor|customers?|clients?|support|users?|example"
+    r"|tutorial"
+    r"|answer|model|agent|bot|claude|chatgpt|gemini|copilot|linter|someone|somebody|people)"
+)
+_REPORTED = lazy_regex(rf"\b{_OTHERS}{_SAID}|\baccording to\b", re.IGNORECASE)
+_NAMED_AS_SAYING = lazy_regex(rf"(?<!\w)(?!(?:I|We|You)\b)[A-Z][a-z]+{_SAID}")
+_SUPPOSED = lazy_regex(
+    r"^\W*(?:(?:and|so|or|even|only|as)\s+){0,2}(?:if|suppose|supposing|assuming|imagine|had we|were we|in case|unless|until"
+    r"|before|when(?:ever)?"
+    r"|as soon as)\b",
+    re.IGNORECASE,
+)
+_COMMANDING = lazy_regex(
+    r"(?:[^,]*,\s+|\W*)(?:please|always|never|don't ever|stop|(?:make|be) sure|let's|remember|avoid|use)\b", re.IGNORECASE
+)
+ASKS_BACK = lazy_regex(
+    r"(?:[,;—–-]\s*|\s)(?:or not|wdyt|what do you (?:think|say|remember|recommend|suggest)|(?:don't|do) you (?:agree|think so)"
+    r"|(?:is|isn't|was|wasn't) (?:that|it) (?:right|so|true|correct|ok(?:ay)?))\W*$|,\s*(?:right|correct|or what|yes or no"
+    r"|oder(?: nicht)?|nicht wahr|n'est-ce pas|non|hein|verdad|no|né)\W*$"
+    r"|,\s*what (?:would|will|could|does|do|did|should|happens?|breaks?|changes?)\b",
+    re.IGNORECASE,
+)
+_POLITE = lazy_regex(r"(?:can|could|would|will) (?:you|we|u)\b.{0,20}?\b(?:please|(?:make|be) sure)\b", re.IGNORECASE)
+
+
+def unquoted(text: str) -> str:
+    """Return the text with everything in quotation marks made unreadable, so that all places stay."""
+    return _QUOTED.sub(lambda match: "_" * len(match.group()), text)
+
+
+def is_own_word(text: str, said: re.Match[str], *, by_name: bool = False) -> bool:
+    """Return whether what a pattern found in a sentence is the person's own word on how things are to be.
+
+    It is not where they ask about it, suppose or deny it, or report what somebody else says; a colleague's word counts as theirs
+    unless ``by_name``.
+    """
+    begins = max((end.end() for end in _CLAUSE.finditer(text, 0, said.start())), default=0)
+    before = text[begins : said.start()]
+    if _INDIRECT.search(before) or _DENIED.search(before) or _REPORTED.search(before) or _HANDLED_TEXT.search(text[: said.start()]):
+        return False
+    if by_name and _NAMED_AS_SAYING.search(before):
+        return False
+    return _COMMANDING.match(said.group()) is not None or not (_SUPPOSED.match(before) or _SUPPOSED.match(said.group()))
+
+
 def without_assent(said: str) -> str:
     """Return the text without a leading assent."""
     assent = ASSENT.match(said)
@@ -90,7 +176,24 @@ def without_assent(said: str) -> str:
 
 
 def assents(said: str) -> bool:
-    return bool(said) and ASSENT.fullmatch(one_line(said)) is not None
+    return bool(said) and "?" not in said and ASSENT.fullmatch(one_line(said)) is not None
+
+
+def own_sentences(event: Event, said: str) -> list[Sentence]:
+    """Return a person's sentences that stand: not another's text that they hand on or quote, nor what they correct at once."""
+    found = sentences_of(event, own_part(said))
+    gone = taken_back([each.text for each in found])
+    kept: list[Sentence] = []
+    block, marks = -1, 0
+    for at, each in enumerate(found):
+        block, marks = each.block, marks if each.block == block else 0
+        if marks % 2 == 0 and at not in gone:
+            kept.append(each)
+        marks += len(_MARK.findall(each.text))
+    return kept
+
+
+_MARK = lazy_regex(r"[\"“”]")
 
 
 def wishes(event: Event) -> Iterator[Sentence]:
@@ -98,13 +201,23 @@ def wishes(event: Event) -> Iterator[Sentence]:
     said = said_by_person(event)
     if not said or event.type is EventType.DECISION or len(said) > TYPED or assents(said):
         return
-    for sentence in sentences_of(event, said):
+    for sentence in own_sentences(event, said):
         text = sentence.text
         if text.endswith("?") or not 4 <= sentence.words <= 60 or MACHINE.search(text):
             continue
-        plain = without_opening(text)
-        if (STANDING.search(plain) or _CONVENTION.match(plain)) and not FOR_NOW.search(text):
+        if not FOR_NOW.search(without_exception_of_today(text)) and _is_wish(unquoted(without_opening(text))):
             yield sentence
+
+
+def _is_wish(said: str) -> bool:
+    convention = _CONVENTION.match(said)
+    if convention is None and asks(said) and not (_AT_ALL_TIMES.match(said) or _POLITE.match(said)):
+        return False
+    found = [*STANDING.finditer(said), *([convention] if convention else [])]
+    return any(is_own_word(said, each) for each in found)
+
+
+_AT_ALL_TIMES = lazy_regex(r"when(?:ever)?\s[^,;?]{2,80},\s+", re.IGNORECASE)
 
 
 def is_firm(said: str) -> bool:
@@ -133,12 +246,24 @@ def stated_decisions(event: Event) -> Iterator[Sentence]:
     said = said_by_person(event)
     if not said or event.type is EventType.DECISION or len(said) > 4 * TYPED:
         return
-    for sentence in sentences_of(event, said):
+    for sentence in own_sentences(event, said):
         text = sentence.text
         if text.endswith("?") or not 6 <= sentence.words <= 80 or MACHINE.search(text):
             continue
-        if _DECIDES.search(text) and _GROUNDED.search(text) and not _WONDERS.match(without_opening(text)):
+        plain = unquoted(text)
+        if not _GROUNDED.search(plain) or _WONDERS.match(without_opening(plain)) or asks(plain):
+            continue
+        if any(
+            is_own_word(plain, each, by_name=True) and not _TO_LEARN.match(plain, each.end()) for each in _DECIDES.finditer(plain)
+        ):
             yield sentence
+
+
+_TO_LEARN = lazy_regex(
+    r"(?: you)? to (?:understand|know|see|learn|hear|check|find|figure|ask|talk|discuss|compare|look|read|explore|investigate"
+    r"|think)\b",
+    re.IGNORECASE,
+)
 
 
 def directs(said: str) -> bool:
@@ -186,7 +311,7 @@ def statements(event: Event, *, answered: bool) -> Iterator[Statement]:
     if not said or event.type is EventType.DECISION or len(said) > TYPED or assents(said):
         return
     elsewhere = {each.text for each in (*wishes(event), *stated_decisions(event))}
-    sentences = [each for each in sentences_of(event, said) if not MACHINE.search(each.text)]
+    sentences = [each for each in own_sentences(event, said) if not MACHINE.search(each.text)]
     if not elsewhere and len(said) <= _CORRECTION and (order := _ordered(" ".join(each.text for each in sentences), answered)):
         yield Statement(rule="correction", text=order, firm=False)
         return
@@ -212,7 +337,8 @@ _KEEP = lazy_regex(r"remember|keep|bear|don'?t forget|memori[sz]e|save|add|store
 _REMINDS = lazy_regex(
     r"(?:^|[.!;]\s+)(?:(?:please|and|also|but|so|just)\s+){0,2}(?P<lead>"
     r"(?:remember|don'?t forget|memori[sz]e|note|make a note|take note)(?:\s+that\b|(?:\s+this)?\s*[:,—–-])"
-    r"|(?:remember|note)(?=\s+(?:the|our|we|all|every)\s.{3,80}\s(?:is|are|has|have|needs?|must|can|can'?t|cannot|does|doesn'?t|don'?t|will"
+    r"|(?:remember|note)(?=\s+(?:the|our|we|all|every)\s.{3,80}\s(?:is|are|has|have|needs?|must|can|can'?t|cannot|does|doesn'?t"
+    r"|don'?t|will"
     r"|won'?t|runs?|uses?|lives?|only|always|never)\s)"
     r"|(?:keep|bear) in mind|be aware|for (?:the record|(?:future |your )?(?:reference|information))|fyi|heads[- ]?up"
     r"|(?:just )?so you know|you should know|(?:important|reminder)(?=\s*:)"
@@ -300,7 +426,7 @@ def _is_lasting(statement: str) -> bool:
 
 _SAYS_NO = lazy_regex(
     r"\W*(?:no|nope|nah|wrong|stop|wait|that'?s (?:wrong|not (?:right|what (?:i|we) (?:wanted|meant|asked for))))"
-    r"(?:\s*[,.!;:—–-]+\s*|\s+(?=(?:don'?t|do not|use|not|never|please|it should|we should)\b))",
+    r"(?!-\w)(?:\s*[,.!;:—–-]+\s*|\s+(?=(?:don'?t|do not|use|not|never|please|it should|we should)\b))",
     re.IGNORECASE,
 )
 _ORDERS = lazy_regex(
@@ -346,6 +472,35 @@ def left_open(event: Event) -> Iterator[str]:
             what = found["what"] or found["whole"]
             if len(stems(what)) >= _FEWEST_STEMS + 1:
                 yield what
+
+
+def leaves_undecided(answer: str, *, typed: bool) -> bool:
+    """Return whether an answer to an agent's question chooses nothing; a ``typed`` one is not among the options offered."""
+    if _NO_ANSWER.fullmatch(answer) or answer.endswith("?"):
+        return True
+    return typed and ("?" in answer or asks(answer) or _UNDECIDED.match(answer) is not None)
+
+
+_NO_ANSWER = lazy_regex(
+    r"\W*(?:you (?:decide|choose|pick)|up to you|whatever|either|your (?:call|choice)|(?:i )?don'?t (?:know|care|mind)"
+    r"|no preference|next\b.*|skip.*|other|none|not sure|(?:let'?s )?(?:continue|proceed|move on|go on)\b.*|cancel.*|stop.*)\W*",
+    re.IGNORECASE,
+)
+_UNDECIDED = lazy_regex(
+    r"\W*(?:(?:well|no|hm+|ok(?:ay)?|sorry|please)\W+)?(?:neither|none of|both\W+$|(?:let'?s|can we|we should|i (?:want|need|have"
+    r"|'d like) to) "
+    r"(?:first )?(?:discuss|talk|think|see|understand|know|check|ask|wait)|i'?d like to|(?:first )?(?:explain|tell me|clarify"
+    r"|elaborate|ask \w+"
+    r"|compare|describe|help me)\b|i(?:'m| am)? (?:not sure|unsure|have no|(?:don'?t|do not) (?:know|care|mind|have|understand"
+    r"|see)|need (?:more|time))|no (?:idea|clue|opinion)|depends"
+    r"|it depends|more (?:info|detail|context)|which|wait\b|later\b|maybe|perhaps|weder|kein[es]* (?:davon|von)|lass uns|erklär"
+    r"|weiß nicht"
+    r"|ich weiß nicht|vielleicht|frag\b|aucune?\b|ni l['’]un|je ne sais|explique|discutons|peut-être|ningun[oa]|ni uno"
+    r"|no (?:lo )?sé"
+    r"|explica|hablemos|quizás?|depende)",
+    re.IGNORECASE,
+)
+"""Typed instead of an answer: a refusal of all, or a wish to know or to think first."""
 
 
 _SETTLED = lazy_regex(
@@ -434,4 +589,10 @@ def _required(sentence: str) -> str:
         return ""
     if FOR_NOW.search(text) or PASSING.search(text) or GUESS.search(text):
         return ""
-    return text if _REQUIRES.match(text) and not _POINTS.match(text) and not _POINTS_BACK.search(text) else ""
+    if _POINTS.match(text) or _POINTS_BACK.search(text) or _REQUIRES.match(text) is None:
+        return ""
+    modal = _MODAL.search(plain := unquoted(text))
+    return text if modal is not None and is_own_word(plain, modal) else ""
+
+
+_MODAL = lazy_regex(r"\b(?:should(?:n't)?|must|needs? to|has to)\b", re.IGNORECASE)

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kite_memory.distill.asked_to_keep import VERB
+from kite_memory.distill.asked_to_keep import VERB, taken_back
 from kite_memory.distill.offline.claims import assertion
 from kite_memory.distill.offline.people import EVERYWHERE, FOR_NOW, MACHINE, asks, directs, is_firm, wishes, without_assent
 from kite_memory.distill.offline.titles import asserting_title, title_of
@@ -35,7 +35,8 @@ from kite_memory.distill.offline.wording import (
     sentences_of,
     without_opening,
 )
-from kite_memory.distill.prose import one_line, options_in, picked, stems
+from kite_memory.distill.parse_answer import BODY_CHARS
+from kite_memory.distill.prose import asks_something_else, one_line, options_in, picked, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import SAID_TO_A_REFUSAL
 from kite_memory.text import lazy_regex
@@ -91,6 +92,15 @@ class RulingThread:
                 return begun
         return None
 
+    def parts(self) -> list["RulingThread"]:
+        """Return the thread divided where an answer that the agent did not ask for begins another subject."""
+        found: list[list[PersonAnswer]] = [[]]
+        for answer in self.answers:
+            if found[-1] and _begins_another(answer, found[-1]):
+                found.append([])
+            found[-1].append(answer)
+        return [RulingThread(answers=tuple(each)) for each in found]
+
     def said(self) -> list[str]:
         """Return the answers in the person's words; a few words come after the question that they answer."""
         return [
@@ -116,6 +126,12 @@ class RulingThread:
         return tuple(sentences)
 
 
+def _begins_another(answer: PersonAnswer, before: Sequence[PersonAnswer]) -> bool:
+    """Return whether an answer rules about something of its own, and is complete without those before it."""
+    shared = stems(answer.text) & stems(" ".join(each.text for each in before))
+    return not answer.asked_for and len(answer.text.split()) > _FEW_WORDS and answer.weight >= _BINDS and len(shared) <= 1
+
+
 def _question_of(answer: PersonAnswer) -> str:
     """Return the agent's last question, if the answer says too little without it."""
     if answer.offer is None or len(answer.text.split()) > _FEW_WORDS:
@@ -131,20 +147,11 @@ def threads(session_turns: Sequence[Turn]) -> list[RulingThread]:
     found: list[list[PersonAnswer]] = [[]]
     for at, turn in enumerate(session_turns):
         answer = _answer(turn, session_turns[at - 1], goes_on=bool(found[-1])) if at else None
-        if answer is not None and found[-1] and _is_apart(answer):
-            found.append([])
-        elif answer is not None:
+        if answer is not None:
             found[-1].append(answer)
         elif found[-1]:
             found.append([])
     return [RulingThread(answers=tuple(answers)) for answers in found if any(each.text for each in answers)]
-
-
-def _is_apart(answer: PersonAnswer) -> bool:
-    """Return whether an answer is a rule of its own, about nothing of what it follows."""
-    if answer.asked_for or answer.turn.asked is None or answer.offer is None:
-        return False
-    return any(wishes(answer.turn.asked)) and not stems(answer.text) & stems(answer.offer.text)
 
 
 def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> PersonAnswer | None:
@@ -198,23 +205,44 @@ def _last_word(turn: Turn) -> Event | None:
 
 
 def recommended(turn: Turn) -> tuple[Sentence, ...]:
-    """Return what the agent's last message of a turn recommends, and the sentence that explains it."""
+    """Return what the agent's last message of a turn recommends, and the sentences that explain it.
+
+    Nothing if it advises against something, takes its advice back, or closes with a question about something else.
+    """
     offer = _last_word(turn)
     if offer is None:
         return ()
     said = sentences_of(offer, offer.text)
+    if said and asks_something_else(said[-1].text):
+        return ()
     for at, each in enumerate(said):
         if RECOMMENDS.search(each.text) and not each.text.endswith(("?", ":")) and not OFFER.search(each.text):
+            if _UNADVISED.search(each.text) or any(_REGRETS.search(after.text) for after in said[at:]):
+                return ()
             sentences = [each, *(after for after in said[at + 1 : at + 4] if not after.text.endswith(("?", ":")))]
             return tuple(sentences) if sum(sentence.words for sentence in sentences) >= 8 else ()
     return ()
+
+
+_UNADVISED = lazy_regex(
+    r"\b(?:not|never|wouldn't|don't|didn't|won't|can't|cannot|no longer|hardly|hesitate to) (?:\w+ ){0,2}?"
+    r"(?:suggest|propose|recommend\w*|lean|go (?:with|for)|use|keep|set|pick|prefer)\b"
+    r"|\b(?:i|we|was|were|had|have|previously|earlier|originally|initially|first) (?:\w+ )?(?:recommended|suggested|proposed)\b"
+    r"|\b(?:recommendation|suggestion|proposal|decision) was\b|\bnot (?:the )?recommended\b",
+    re.IGNORECASE,
+)
+_REGRETS = lazy_regex(
+    r"\b(?:(?:was|is|were) (?:a mistake|wrong|mistaken|a bad (?:idea|call))|no longer (?:recommend|think|believe)|scratch that"
+    r"|take (?:it|that) back|(?:i was|i'm) (?:wrong|mistaken))\b",
+    re.IGNORECASE,
+)
 
 
 def taken(said: str, before: Turn) -> tuple[Sentence, ...]:
     """Return what the agent's last message says of the one thing that a person's few words choose."""
     offer = _last_word(before)
     chosen = _GOES_WITH.match(said)
-    if offer is None or chosen is None or "?" in said or PASSING.search(said):
+    if offer is None or chosen is None or "?" in said or PASSING.search(said) or taken_back([said]):
         return ()
     what = stems(chosen["what"])
     fits = [each for each in sentences_of(offer, offer.text) if what and what <= each.stems and not each.text.endswith(("?", ":"))]
@@ -244,7 +272,8 @@ def clauses(text: str) -> list[str]:
 
 
 _LEADS_IN = lazy_regex(
-    r"^(?:(?:and|but|also|so|then|ok(?:ay)?|yes|ye[ap]h?|yep|no(?=\s*[,.:;-])|nope|good|exactly|right|fine|same|well)\b[\s,.:;-]*)+",
+    r"^(?:(?:and|but|also|so|then|ok(?:ay)?|yes|ye[ap]h?|yep|no(?=\s*[,.:;-])|nope|good|exactly|right|fine|same"
+    r"|well)\b(?!-\w)[\s,.:;-]*)+",
     re.IGNORECASE,
 )
 
@@ -395,7 +424,7 @@ def _wishes(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
                 rule="wish",
                 kind="decision" if _OF_ONE_PLACE.search(wish.text) and not is_firm(wish.text) else "preference",
                 title=title_of(without_opening(wish.text)),
-                body=in_own_words(wish.text, _QUOTED),
+                body=in_own_words(wish.text, BODY_CHARS),
                 evidence=(event.id,),
                 importance=3 if is_firm(wish.text) else 2,
                 origin="user",

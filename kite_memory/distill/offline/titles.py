@@ -52,15 +52,14 @@ _OPENING = lazy_regex(
     r"unfortunately|looking (?:deeper|closer)|short answer(?=\s*[:—–-])"
     r"|(?:one|another) (?:small |last )?(?:leftover|footnote|caveat|nuance|note)(?=\s*[:—–-])"
     r"|worth flagging(?: in [^:]{2,30})?(?=\s*:)|(?:the )?(?:problem|issue|bug|(?:root )?cause|culprit)(?=\s*[:—–-])"
-    r"|(?:make|be) sure(?: that)?(?: (?:you|we))?(?: to)?|btw|by the way|oh|nope|nah)\b[\s,:;.!—–-]*)+",
+    r"|(?:make|be) sure(?: that)?(?: (?:you|we))?(?: to)?|btw|by the way|oh|nope|nah)\b(?!-\w)[\s,:;.!—–-]*)+",
     re.IGNORECASE,
 )
 _MANNER = lazy_regex(
-    r"^(?:(?:since|because|when|if|although|given|looking at|based on|according to|as|after|before|for(?! now)|with|in(?! future)"
-    r"|on|at|from(?! now))\s[^,;]{3,90},\s+)(?=\S+\s+\S+\s+\S+\s+\S)",
+    r"^(?:(?:since|because|although|given|looking at|based on|according to|as)\s[^,;]{3,90},\s+)(?=\S+\s+\S+\s+\S+\s+\S)",
     re.IGNORECASE,
 )
-"""Introductory phrases before a sentence's main part."""
+"""Reasons before a sentence's main part; where and when it holds, a title keeps."""
 _NUMBERED = lazy_regex(r"^(?:\(?\d{1,2}[.)]|\(?[a-z]\))\s+(?=\S+\s)")
 """Number of a sentence within its list, which is dropped."""
 _CLAUSE_END = lazy_regex(
@@ -70,6 +69,11 @@ _CLAUSE_END = lazy_regex(
     r"|[.!?](?:\s|$)",
     re.IGNORECASE,
 )
+_LIMITS = lazy_regex(
+    r"[\s(]*(?:(?:but|and) (?:not|only)|unless|except|excluding|otherwise|only|if|when|outside|apart from|other than)\b",
+    re.IGNORECASE,
+)
+"""A continuation that says where the clause before it does not hold."""
 _DANGLING = frozenset(
     re.findall(
         "[a-z'.]+",
@@ -118,8 +122,11 @@ def title_of(sentence: str) -> str:
             text = f"{chosen} {text}"
     head = text
     fits = len(text.split()) <= _SHORT_TITLE
-    for end in _CLAUSE_END.finditer(text):
-        if len(text[: end.start()].split()) >= 4 and not (fits and end.group().startswith(",")):
+    whole = len(text.split()) <= _TITLE_WORDS and len(text) <= _TITLE
+    ends = [*_CLAUSE_END.finditer(text)]
+    limit = max((end.start() for end in ends if whole and _LIMITS.match(text, end.end())), default=-1)
+    for end in ends:
+        if end.start() > limit and len(text[: end.start()].split()) >= 4 and not (fits and end.group().startswith(",")):
             head = text[: end.start()]
             break
     head = _balanced(" ".join(_whole(head.split())).strip(" .:;,-—–\"'"))

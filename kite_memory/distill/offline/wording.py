@@ -12,7 +12,8 @@ from importlib.resources import files
 from typing import Literal
 
 from kite_memory.distill.asked_to_keep import VERB as VERB_OF_REQUEST
-from kite_memory.distill.prose import bounded, clean, one_line, sentences, stems
+from kite_memory.distill.asked_to_keep import with_exceptions
+from kite_memory.distill.prose import bounded, clean, one_line, retractions, sentences, stems, without_emphasis
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.model.note import Origin, Rejected
 from kite_memory.text import lazy_regex
@@ -41,7 +42,7 @@ BINDING, BOUNDING = (
 )
 PASSING = lazy_regex(rf"\b(?:{'|'.join(_DATA['person']['passing'])})\b", re.IGNORECASE)
 ASKING, ORDERING, TELLING = (_opens(_DATA["person"][cue]) for cue in ("asking", "ordering", "telling"))
-ASSENT = lazy_regex(rf"\W*(?:(?:{'|'.join(_DATA['person']['assent'])})(?:\W+|$))+", re.IGNORECASE)
+ASSENT = lazy_regex(rf"\W*(?:(?:{'|'.join(_DATA['person']['assent'])})(?!-\w)(?:\W+|$))+", re.IGNORECASE)
 CHOSE = lazy_regex(
     r"\b(?:i|we)(?:'ve| have)? (?:chosen?|picked|went with|opted for|decided (?:on|for|to use)|used)\b.{2,120}\b(?:over|instead of"
     r"|rather than|not)\b",
@@ -116,7 +117,8 @@ def said_by_person(event: Event) -> str:
 def sentences_of(event: Event, text: str) -> tuple[Sentence, ...]:
     found: list[tuple[int, _Block, str]] = []
     for number, block in enumerate(_blocks(_THOUGHT.sub("", clean(bounded(text, _READ).replace("’", "'"))))):
-        found.extend((number, block, sentence) for sentence in sentences(block.text))
+        said = sentences(block.text)
+        found.extend((number, block, sentence) for sentence in (with_exceptions(said) if event.role == "user" else said))
         if len(found) >= _MOST_SENTENCES:
             break
     return tuple(
@@ -141,7 +143,7 @@ _HEADING = lazy_regex(r"#{1,6} +(?P<title>.*)")
 _BOLD_HEADING = lazy_regex(r"\*\*(?P<title>[^*]{2,80})\*\*:?")
 _ITEM = lazy_regex(r"(?:[-*•✓✔✅❌]|\d{1,2}[.)]|\([a-z0-9]\))\s+")
 _TASK = lazy_regex(r"\[[ xX]\]\s+")
-_MARKUP = lazy_regex(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])|[✅❌✓✔☑🎉⚠️ℹ️]+\s*")
+_EMOJI = lazy_regex(r"(?:[✅❌✓✔☑🎉⚠ℹ]\ufe0f?)+\s*")
 _TAG = lazy_regex(r"</?[a-z][a-z_-]{1,30}>")
 _LINK = lazy_regex(r"\[([^\]\n]{1,120})\]\([^)\s]{1,400}\)")
 
@@ -178,8 +180,8 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 def _plain(text: str) -> str:
     """Remove emphasis, links and tags; text in backticks is unchanged."""
-    parts = _LINK.sub(r"\1", text).split("`")
-    return "`".join(part if at % 2 else _MARKUP.sub("", _TAG.sub("", part)) for at, part in enumerate(parts)).strip()
+    parts = without_emphasis(_LINK.sub(r"\1", text)).split("`")
+    return "`".join(part if at % 2 else _EMOJI.sub("", _TAG.sub("", part)) for at, part in enumerate(parts)).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,9 +214,10 @@ def turns(events: tuple[Event, ...]) -> list[Turn]:
 
 _RUN_UP = lazy_regex(
     r"(?:(?:(?:and|also|but|so(?! (?:that|you|far)\b)|ok(?:ay)?|oh|ah|hey|btw|by the way|yes|yeah|yep|thanks|thank you|thx|plus)\b"
-    r"[\s,:;.!—–-]*|(?:no|nope|nah|hm+|well|right|fine|great|good|nice|cool|perfect|awesome|sure|then|again|wait|actually|sorry|hi|hello"
+    r"(?!-\w)[\s,:;.!—–-]*|(?:no|nope|nah|hm+|well|right|fine|great|good|nice|cool|perfect|awesome|sure|then|again|wait|actually"
+    r"|sorry|hi|hello"
     r"|noted|(?:just )?to be clear|(?:new|house|general) rule|(?:and )?(?:one (?:more|other|last)|another) (?:thing|point|rule))\b"
-    r"\s*[,:;.!—–-]+\s*)){1,6}(?=\S)",
+    r"(?!-\w)\s*[,:;.!—–-]+\s*)){1,6}(?=\S)",
     re.IGNORECASE,
 )
 
@@ -243,7 +246,10 @@ VERB_OF_ORDER = lazy_regex(VERB_OF_REQUEST, re.IGNORECASE)
 """A sentence that begins with a verb: it asks for something."""
 
 
-_LOST = r"(?P<this>[^\s,.;:()—]+(?:\s[^\s,.;:()—]+){0,7})"
+_LOST = (
+    r"(?P<this>[^\s,.;:()—]+(?:\s(?!(?:because|since|due to|which|in order to|so(?= \S)|as(?= (?:it|they|we|that)\b))\b)"
+    r"[^\s,.;:()—]+){0,7})"
+)
 _RULED_OUT = (
     lazy_regex(
         rf"\b(?:instead of|rather than|as opposed to)\s+{_LOST}(?:[,;:—(]|\.(?:\s|$)|$|\s(?=(?:because|since|so|as|which|for"
@@ -310,3 +316,58 @@ def _alternative(text: str) -> str:
     if lost.count("`") == 2 and lost.startswith("`") and lost.endswith("`"):
         lost = lost[1:-1]
     return "" if lost.count("`") % 2 or lost.endswith(("'s", "’s")) or _NO_ALTERNATIVE.match(lost) else lost
+
+
+def advised(sentence: str) -> str:
+    """Return what a recommendation says is to be done; empty if that cannot be understood without what stands around it."""
+    what = _ADVISES.sub("", sentence)
+    return what if len(what.split()) >= _WORDS_OF_ADVICE and len(stems(what)) >= 2 and not LEANING.match(what) else ""
+
+
+_WORDS_OF_ADVICE = 5
+_ADVISES = lazy_regex(
+    r"\W*(?:(?:so|then|and|but|in short|to recap|overall)\W+)?(?:for [^,]{2,60},\s+)?(?:i(?:'d| would)? (?:\w+ly )?(?:suggest"
+    r"|propose"
+    r"|recommend)(?! against)(?: (?:that )?(?:we|you)(?= \w)(?: should)?| to(?= \w))?\s+|(?:my|the) (?:recommendation|suggestion"
+    r"|proposal)(?: here)?(?: is(?: to)?|:)\s+|recommendation:\s+|i(?:'d| would) (?:\w+ly )?(?=(?:use|keep|set|pick|go|start|make"
+    r"|add"
+    r"|put|do)\b))",
+    re.IGNORECASE,
+)
+
+
+def turns_down(after: Turn | None) -> bool:
+    """Return whether a person turns down or undoes what the agent has just said or made."""
+    return after is not None and after.asked is not None and _NO.match(said_by_person(after.asked)[:200]) is not None
+
+
+def refutes(after: Turn | None, said: Sequence[Sentence]) -> bool:
+    """Return whether a theory is refuted in the next turn: by the person, or by the agent, who takes it back in its words."""
+    if after is None:
+        return False
+    if after.asked is not None and _WRONG.match(said_by_person(after.asked)[:200]):
+        return True
+    about = stems(" ".join(each.text for each in said))
+    return any(each.about and 3 * len(each.about & about) >= len(each.about) for each in retractions(after.events))
+
+
+_NO = lazy_regex(
+    r"\W*(?:(?:please|ok(?:ay)?|hm+|sorry|wait|actually|well)\W+)*(?:no|nope|nah|wrong|don'?t|do not|instead|rather"
+    r"|that'?s (?:not|wrong)"
+    r"|undo|revert|roll (?:\w+ )?back|take (?:it|that|this) (?:back|out)|back (?:it|that|this) out)\b(?!-\w| (?:problem|worries))",
+    re.IGNORECASE,
+)
+_STILL = (
+    r"still (?:\w+ )?(?:slow|fail\w*|broken|break\w*|happen\w*|the same|not|no|hang\w*|crash\w*|wrong|get\w*|see\w*|doesn'?t"
+    r"|don'?t|can'?t|occur\w*"
+    r"|there|red|leak\w*|time\w*|time out|return\w*|show\w*)\b"
+)
+_WRONG = lazy_regex(
+    rf"\W*(?:(?:no|nope|nah|hm+|sorry|well|but)\W+)*(?:wrong\b|that'?s (?:wrong|not|nonsense|incorrect)|(?:that|this|it) (?:is"
+    rf"|was) (?:wrong|not)\b"
+    rf"|that (?:was|is)n'?t|(?:it|that|this|they|the \w+)(?:'s| is| are)? {_STILL}|{_STILL}|(?:that|it|this) (?:didn'?t|did not"
+    rf"|doesn'?t|does not) "
+    r"(?:help|fix|work|change|solve|cut)|not (?:fixed|it\b|true|the (?:cause|reason|problem|issue))|undo\b|revert\b"
+    r"|roll (?:\w+ )?back\b)",
+    re.IGNORECASE,
+)

@@ -11,7 +11,7 @@ from typing import Any
 
 from kite_memory.model.event import PLANNING, Status
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common.tool_text import PATH_LIMIT, PLAN_LIMIT, READERS, WRITERS, scalar, shortened
+from kite_memory.sources.common.tool_text import PATH_LIMIT, PLAN_LIMIT, READERS, WRITERS, answer_lines, scalar, shortened
 from kite_memory.sources.common.words import without_blocks, without_echo
 from kite_memory.text import lazy_regex
 
@@ -257,13 +257,11 @@ def _plan(plan: object, text: str) -> str:
 
 def _answered(question: str, answer: object, asked: Mapping[str, Any], note: object) -> str:
     chosen = ", ".join(str(part) for part in answer) if isinstance(answer, list) else str(answer)
-    lines = [question, f"Answer: {chosen}"]
+    said, *others = answer_lines(chosen, [option["label"] for option in _named(asked.get("options"), "label")])
+    lines = [question, said]
     if isinstance(note, dict) and isinstance(words := note.get("notes"), str) and words.strip():
         lines.append(f"In their words: {words.strip()}")
-    others = [option["label"] for option in _named(asked.get("options"), "label") if option["label"] not in chosen]
-    if others:
-        lines.append(f"Not chosen: {'; '.join(others)}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *others])
 
 
 def _named(entries: object, key: str) -> list[Mapping[str, Any]]:

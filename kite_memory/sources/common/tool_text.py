@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
@@ -201,6 +201,16 @@ def shortened(text: str, limit: int) -> str:
     head = limit * 3 // 5
     first, last = ends(text, head, limit - head)
     return f"{first}\n[… {len(text) - len(first) - len(last):,} characters left out …]\n{last}"
+
+
+def answer_lines(chosen: str, offered: Sequence[str]) -> list[str]:
+    """Return an answer to a question, and the options that were not chosen; all that were offered, if the person typed another."""
+    rest = chosen
+    for label in sorted(offered, key=len, reverse=True):
+        rest = rest.replace(label, "")
+    typed = any(map(str.isalnum, rest))
+    others = list(offered) if typed else [label for label in offered if label not in chosen]
+    return [f"Answer: {chosen}", *([f"{'Offered' if typed else 'Not chosen'}: {'; '.join(others)}"] if others else [])]
 
 
 def path_of(tool_input: Mapping[str, Any]) -> str:

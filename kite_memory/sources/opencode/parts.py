@@ -18,7 +18,7 @@ from kite_memory.sources.common.event_builder import (
     Toolbox,
     title_of,
 )
-from kite_memory.sources.common.tool_text import PATH_LIMIT, compact, digest, moment, safe, scalar, short, shortened
+from kite_memory.sources.common.tool_text import PATH_LIMIT, answer_lines, compact, digest, moment, safe, scalar, short, shortened
 from kite_memory.sources.common.words import without_echo
 
 PROVIDER = "opencode"
@@ -340,14 +340,13 @@ def _answers(state: Mapping[str, Any]) -> Iterator[str]:
         chosen = ", ".join(map(_chosen, answer[:20])) if isinstance(answer, list) else _chosen(answer)
         if not chosen:
             continue
-        lines = [*([asked] if isinstance(asked, str) else []), f"Answer: {chosen}"]
         options = question.get("options") if isinstance(question, dict) else None
-        others = [
+        labels = [
             option["label"]
             for option in (options[:20] if isinstance(options, list) else [])
-            if isinstance(option, dict) and isinstance(option.get("label"), str) and option["label"] not in chosen
+            if isinstance(option, dict) and isinstance(option.get("label"), str)
         ]
-        yield "\n".join([*lines, *([f"Not chosen: {'; '.join(others)}"] if others else [])])
+        yield "\n".join([*([asked] if isinstance(asked, str) else []), *answer_lines(chosen, labels)])
 
 
 def _chosen(answer: object) -> str:
