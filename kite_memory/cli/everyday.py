@@ -312,7 +312,7 @@ def up(
     from kite_memory.wiring.daemon import service_of
 
     settings = configuration.load()
-    _warn_of_a_relative_home()
+    warn_of_a_relative_home()
     start_at = age(since, datetime.now(UTC))
     if (version := daemon_version()) is not None:
         if foreground or since:
@@ -349,7 +349,7 @@ def up(
         raise typer.Exit(1)
 
 
-def _warn_of_a_relative_home() -> None:
+def warn_of_a_relative_home() -> None:
     home = os.environ.get("KMEM_HOME", "")
     if home and not os.path.isabs(home):  # noqa: PTH117 - as `paths` reads it
         print_message(f"note: KMEM_HOME is {home}, so another folder has another memory; better: KMEM_HOME={os.path.abspath(home)}")  # noqa: PTH100
