@@ -79,16 +79,16 @@ def test_an_editor_that_does_not_start_ends_nothing(waiting: Machine) -> None:
 
 
 def test_what_was_judged_before_an_error_is_reported(waiting: Machine) -> None:
-    first = json.loads(in_this_process(waiting, ["review", "--json"], cwd=waiting.home).out)["notes"][0]
+    first, second, *_ = json.loads(in_this_process(waiting, ["review", "--json"], cwd=waiting.home).out)["notes"]
 
     plain, as_json = (
-        in_this_process(waiting, ["review", "--accept", first["path"], "--accept", "nothing", *flags], cwd=waiting.home)
-        for flags in ([], ["--json"])
+        in_this_process(waiting, ["review", "--accept", note["path"], "--accept", "nothing", *flags], cwd=waiting.home)
+        for note, flags in ((first, []), (second, ["--json"]))
     )
 
     assert (plain.code, as_json.code) == (1, 1)
     assert plain.out == f"accepted {first['path']}\n"
-    assert json.loads(as_json.out)["done"][0]["path"] == first["path"]
+    assert [each["path"] for each in json.loads(as_json.out)["done"]] == [second["path"]]
 
 
 def test_the_end_of_the_input_is_a_leave(waiting: Machine) -> None:
