@@ -20,7 +20,7 @@ from kite_memory.app.timeline_queries import since as time_since
 from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Polisher, Unsaid, WrittenAnswer
 from kite_memory.distill.prose import clean, one_line, sentences, stems
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.model.event import Event, EventType, EvidenceReference
+from kite_memory.model.event import Event, EventType, EvidenceReference, Session
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteStatus
 from kite_memory.projects import project_of
@@ -33,7 +33,7 @@ from kite_memory.text.display import age, clip, is_chatter, ungreeted, without_e
 from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
-from kite_memory.timeline.store import CardHit, EventHit, Timeline
+from kite_memory.timeline.store import CardHit, Timeline
 from kite_memory.vault.known import StoredNotes
 from kite_memory.vault.lifecycle import at_odds
 from kite_memory.vault.usefulness import asked_and_said
@@ -152,17 +152,15 @@ def of_note(hit: Hit, here: str = "") -> Evidence:
     )
 
 
-def of_event(hit: EventHit) -> Evidence:
-    event = hit.event
-    what = event.type.value.replace("_", " ")
-    project = f" in {hit.session.project}" if hit.session.project else ""
+def of_event(event: Event, session: Session, score: float) -> Evidence:
+    project = f" in {session.project}" if session.project else ""
     return Evidence(
         kind="event",
         reference=event.reference,
-        title=f"{what}{project}",
+        title=f"{event.type.value.replace('_', ' ')}{project}",
         at=event.at,
         text=_said_by(event),
-        score=hit.score,
+        score=score,
         by_agent=event.role == "assistant" and event.type is EventType.ASSISTANT_MESSAGE,
     )
 
@@ -179,23 +177,6 @@ class Settled:
     later: datetime | None = None
 
 
-def of_conversation(hit: CardHit, turn: Sequence[Event]) -> list[Evidence]:
-    """Return the messages of a turn, a piece of evidence for each."""
-    project = f" in {hit.session.project}" if hit.session.project else ""
-    return [
-        Evidence(
-            kind="event",
-            reference=event.reference,
-            title=f"{event.type.value.replace('_', ' ')}{project}",
-            at=event.at,
-            text=_said_by(event),
-            score=hit.score,
-            by_agent=event.role == "assistant",
-        )
-        for event in turn
-    ]
-
-
 def quoted_turns(said: Sequence[Event], matched: str, question: str) -> list[tuple[Event, ...]]:
     """Return turns of a conversation, each a prompt with the agent's last words: the one that shares most words with the question,
     the user's next words that settle something, and the last such words if they share a word with it, too.
@@ -209,6 +190,8 @@ def quoted_turns(said: Sequence[Event], matched: str, question: str) -> list[tup
         for event, after in zip_longest(said, said[1:])
         if event.role == "user"
     ]
+    if not turns:
+        return []
     stemmed = [stems(" ".join(event.text for event in turn)) for turn in turns]
     about = [each & wanted for each in stemmed]
     at = max(range(len(turns)), key=lambda place: (len(about[place]), any(about) and turns[place][0].id == matched, -place))
@@ -471,14 +454,15 @@ class QuestionAnswering(TimelineQueries):
             CardQuery(text=question, project=here, within=project, since=since, limit=_CARDS), self._meaning
         )
         events = self._timeline.search.find(EventQuery(text=question, project=project, since=since, limit=EVENTS))
-        evidence = [*(of_note(hit, here) for hit in notes), *(of_event(hit) for hit in events if not hit.near)]
+        of_events = (of_event(hit.event, hit.session, hit.score) for hit in events if not hit.near)
+        evidence = [*(of_note(hit, here) for hit in notes), *of_events]
         conversations: list[Settled] = []
         for hit in self._about(question, cards):
             later = hit.later.at if hit.later else None
             for turn in quoted_turns(self._timeline.cards.conversation(hit.prompt.id) or [hit.prompt], hit.prompt.id, question):
                 said, recap = len(evidence), len(evidence) + 1 if len(turn) > 1 else None
                 conversations.append(Settled(said=said, recap=recap, later=later))
-                evidence += of_conversation(hit, turn)
+                evidence += [of_event(event, hit.session, hit.score) for event in turn]
                 later = None
         return evidence, conversations
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kite_memory.model.event import Event, EventType, Session, opens_turn
-from kite_memory.model.hit import Fix
+from kite_memory.model.hit import Fix, Quote
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import normal, signatures
+from kite_memory.text.quoting import plain_line
 from kite_memory.text.shell import invocations, writes
 from kite_memory.timeline.progress import is_change
-from kite_memory.timeline.runs import Commit, Outcome, bare, commits, runs
+from kite_memory.timeline.runs import Commit, Outcome, bare, commits, only_looks, runs
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 
@@ -24,6 +25,12 @@ _EVENTS_OF_CALL = 6
 _BEFORE, _AFTER = 400, 400
 """Events around a change: before it the prompt that led to it, after it the commit that includes it."""
 _SAID = 160
+_ASKED, _QUOTED_AMONG, _LINES = 1_200, 12, 40
+_QUOTED_WORDS, _FEWEST_QUOTED, _SHORTEST_QUOTED = 8, 3, 15
+_SPEAKS_OF_FAILURE = lazy_regex(
+    r"fail|error|exception|panic|crash|denied|refused|invalid|cannot|can['’]t|again|why|[A-Z][a-z]+[A-Z]"
+)
+_NAME_OF_A_FAILURE = lazy_regex(r"\b(?!\w*(?:Error|Exception|Warning)\b)(?:[A-Z][a-z]+){3,}\b")
 _GIT, _COMMITS_ALIKE = "git", 5
 _COMMITS = lazy_regex(r"\bgit commit\b[^\n\"']{0,80}-\w{0,4}m\s{0,4}([\"'])([^\"'\n]{1,400})\1")
 _READ = 20_000
@@ -57,6 +64,7 @@ class FailureMatch:
     command: str
     evidence: str
     fix: Fix | None
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +141,51 @@ def search_failures(timeline: Timeline, error: str, *, project: str = "", limit:
     return [each for _, each in found[:limit]]
 
 
+def fix_of_quoted_failure(timeline: Timeline, text: str, *, project: str, besides: str) -> Quote | None:
+    """Return how a failure of the project that a text quotes word for word went away, if that is known.
+
+    ``besides`` is the id of a session to leave out.
+    """
+    if not project or not _SPEAKS_OF_FAILURE.search(text[:_ASKED]):
+        return None
+    asked = " ".join(text[:_ASKED].split())
+    types = frozenset({EventType.ERROR, EventType.TEST_RESULT})
+    for hit in timeline.search.find(EventQuery(text=asked, types=types, project=project, limit=_QUOTED_AMONG)):
+        lines = [line for line in hit.event.text[:_READ].splitlines()[:_LINES] if signatures(line)] or hit.event.text.splitlines()[
+            :1
+        ]
+        line = next((each for each in lines if _quotes(asked, each)), "")
+        if line and hit.event.session != besides and (fix := timeline.fixes.fix_of(hit.event)) is not None:
+            return _quote_of(_met(timeline, [(line.strip(), hit.event)]), fix)
+    return None
+
+
+def _quote_of(met: FailureMatch, fix: Fix) -> Quote:
+    files = f" after changes to {', '.join(file.rpartition('/')[2] for file in fix.files[:3])}" if fix.files else ""
+    said = f" after the user wrote “{clip_line(fix.said, _SAID)}”" if fix.said else ""
+    done = [f"`{clip_line(step, _SAID // 2)}`" for step in fix.steps if writes(step) or not only_looks(step)][-2:]
+    steps = f"; before it: {', '.join(done)}" if done else ""
+    worked = f"`{clip_line(fix.worked, _SAID)}` succeeded"
+    text = f"This failure was met before: “{clip_line(met.failure, _SAID)}”. Then {worked}{files}{said}{steps}."
+    return Quote(
+        id=met.evidence,
+        text=plain_line(text, 800),
+        date=fix.at,
+        score=1.0,
+        session=met.session,
+        evidence=(met.evidence, fix.evidence),
+    )
+
+
+def _quotes(asked: str, line: str) -> bool:
+    """Return whether a text holds what a line of a failure says after its name, or a name that only this failure has."""
+    parts = " ".join(line.split()).split(": ")
+    tails = (" ".join(": ".join(parts[at:]).split()[:_QUOTED_WORDS]).casefold().rstrip(".,;") for at in range(len(parts)))
+    if any(len(tail.split()) >= _FEWEST_QUOTED and len(tail) >= _SHORTEST_QUOTED and tail in asked.casefold() for tail in tails):
+        return True
+    return any(name in asked for name in _NAME_OF_A_FAILURE.findall(line))
+
+
 def _failed(timeline: Timeline, event: Event) -> bool:
     """Return whether the event is a failure, including a success reported by a pipe whose call has a failed event."""
     if event.type is EventType.ERROR or event.status == "failed":
@@ -164,6 +217,7 @@ def _met(timeline: Timeline, its: Sequence[tuple[str, Event]]) -> FailureMatch:
         command=clip_line(bare(command), _SAID),
         evidence=last.reference,
         fix=fix,
+        session=last.session,
     )
 
 

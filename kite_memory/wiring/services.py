@@ -221,7 +221,7 @@ def _open_recall(stores: _Stores, closing: ExitStack) -> _Recalling:
         tokens_per_prompt=config.recall.tokens_per_prompt,
         fixes=timeline.fixes,
         commands=partial(commands_run, timeline),
-        cards=TimelineConversations(cards=timeline.cards, meaning=meaning),
+        cards=TimelineConversations(cards=timeline.cards, meaning=meaning, timeline=timeline),
         clock=stores.clock,
     )
     closing.callback(recall.close)

@@ -260,6 +260,9 @@ class Talks:
         self.asked.append(text)
         return [TALK]
 
+    def answer(self, text: str, *, project: str, session: str, of_the_past: bool) -> Sequence[Quote]:
+        return ()
+
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
         return (), [TALK]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.event import EventType
-from kite_memory.timeline.history_queries import became, changes, search_failures, search_uses
+from kite_memory.timeline.history_queries import became, changes, fix_of_quoted_failure, search_failures, search_uses
 from kite_memory.timeline.store import Timeline
 from tests.fakes.work import Work, session
 
@@ -96,6 +96,20 @@ class TestMet:
 
         assert [asked in each.failure for each in found] == [True, False]
         assert [each.fix is not None for each in found] == [False, True]
+
+    def test_a_prompt_that_quotes_a_failure_is_told_what_ended_it(self, timeline: Timeline) -> None:
+        work = Work(session(3)).asked("Fill the cellar").ran("cellar fill", "cellar: CaskTooSmall: 40 l do not fit", "failed")
+        work.asked("I swapped the cask, once more").ran("cellar fill", "done")
+        timeline.commit([work.look()], "claude-code")
+
+        def told(text: str, besides: str = "") -> str:
+            found = fix_of_quoted_failure(timeline, text, project="orchard", besides=besides)
+            return found.text if found is not None else ""
+
+        assert "`go test ./...` succeeded after changes to pear.go" in told("again it says connect: port 5432 refused, why?")
+        assert "succeeded after the user wrote “I swapped the cask, once more”" in told("CaskTooSmall again")
+        assert told("CaskTooSmall again", besides=work.session.id) == ""
+        assert told("why is the port refused?") == told("fill the cellar") == told("the error is 40 l") == ""
 
     def test_what_never_failed_is_not_known(self, timeline: Timeline) -> None:
         assert search_failures(timeline, "the zeppelin leaks") == []
