@@ -429,7 +429,7 @@ RETRACTION = _words(
     r"|ruled? (?:that |it )?out|my (?:earlier|first|previous|initial) (?:diagnosis|theory|guess|assumption|conclusion)"
     r"|not the (?:actual|real) (?:cause|issue|problem)"
 )
-_TAKEN_BACK = _words(
+TAKEN_BACK = _words(
     r"(?:i was|that was|my \w+ was) wrong|was(?:n'?t| not) (?:it|the (?:cause|issue|problem|reason|culprit))"
     r"|is(?:n'?t| not) (?:actually )?the (?:real |actual )?(?:cause|issue|problem|reason|culprit)|scratch that"
     r"|(?:is|was) (?:now )?ruled out|rul(?:es|ed|ing) (?:that |it |this )?out"
@@ -453,12 +453,12 @@ def retractions(events: Sequence[Event]) -> Iterator[Retraction]:
         if event.type is not EventType.ASSISTANT_MESSAGE and event.role != "user":
             continue
         text = event.text[:_READ_FOR_RETRACTIONS]
-        if not _TAKEN_BACK.search(text):
+        if not TAKEN_BACK.search(text):
             continue
         for block in clean(text).split("\n"):
-            said = sentences(block) if _TAKEN_BACK.search(block) else []
+            said = sentences(block) if TAKEN_BACK.search(block) else []
             for place, sentence in enumerate(said):
-                if _TAKEN_BACK.search(sentence) and not sentence.endswith("?"):
+                if TAKEN_BACK.search(sentence) and not sentence.endswith("?"):
                     before = said[place - 1] if place else ""
                     yield Retraction(at=at, about=_subject(before) | _subject(sentence))
 
