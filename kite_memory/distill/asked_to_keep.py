@@ -249,6 +249,7 @@ def own_part(said: str) -> str:
     handed_on = in_letter = False
     begun = -1
     paragraphs = re.split(r"\n[ \t]*\n", said)
+    signed = max((at for at, paragraph in enumerate(paragraphs) if _SIGNS_OFF.search(paragraph)), default=-1)
     for at, paragraph in enumerate(paragraphs):
         if in_letter:
             in_letter = _SIGNS_OFF.search(paragraph) is None
@@ -256,7 +257,7 @@ def own_part(said: str) -> str:
         greeting = _GREETS.match(paragraph) is not None and (
             handed_on or paragraph.lstrip().lower().startswith(("dear", "sehr geehrt"))
         )
-        if greeting and any(_SIGNS_OFF.search(each) for each in paragraphs[at:]):
+        if greeting and signed >= at:
             handed_on, in_letter = False, _SIGNS_OFF.search(paragraph) is None
             continue
         if handed_on and (at == begun + 1 or not _OWN_VOICE.match(paragraph)):
