@@ -76,5 +76,5 @@ $(VENV)/.run-ready: $(VENV)/bin/python requirements.lock requirements-build.lock
 	touch $@
 
 $(VENV)/.test-ready: $(VENV)/.run-ready requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --no-compile -r requirements-dev.lock  # most of it is never imported
 	touch $@

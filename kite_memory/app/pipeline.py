@@ -20,10 +20,11 @@ from kite_memory.distill.condense import ChunkPolicy, Span, finished, silence_ne
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.model_extractor import MOST_HERE, MOST_NEAR, as_remembered, may_be_changed, nearest_to
 from kite_memory.distill.outbox import AnsweredChunk, Outbox, WaitingChunk
+from kite_memory.distill.prose import retractions, withdrawn
 from kite_memory.distill.scheduler import ChunkHandled, Idle, Steps
 from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.model.event import EARLIEST, Event, EventType, Passage, Problem, ReadResult, RedactedResult, Speaker, in_time
-from kite_memory.model.note import Chunk, Remembered
+from kite_memory.model.note import Chunk, Note, NoteKind, NoteStatus, Remembered
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import redact_result
@@ -319,6 +320,11 @@ class Pipeline:
         events = [event for event in found if event.ordinal <= last]
         yield from ((events, span) for span in finished(events, self._policy, quiet_for=math.inf))
 
+    def _loaded(self, waiting: WaitingChunk, loaded: list[Chunk]) -> Chunk | None:
+        chunk = self.load(waiting)
+        loaded += [chunk] if chunk is not None and chunk.events else []
+        return chunk
+
     def plain_chunk(self, waiting: WaitingChunk) -> Chunk | None:
         """Return the chunk with its events alone, or ``None`` if they are gone."""
         return self._chunk(waiting.id, waiting.provider, waiting.session, waiting.first, waiting.last)
@@ -366,7 +372,8 @@ class Pipeline:
         """
         if blocked := self.publish():
             return Idle(until=self._clock() + _BLOCKED_PAUSE, reason=str(blocked), hint=blocked.hint)
-        step = self._scheduler.step(self.load)
+        asked: list[Chunk] = []
+        step = self._scheduler.step(lambda waiting: self._loaded(waiting, asked))
         match step:
             case ChunkHandled(chunk=chunk, answered=answered):
                 log.debug("chunk %s: %s", chunk, "answered" if answered else "nothing came of it, see `kmem trace`")
@@ -374,6 +381,8 @@ class Pipeline:
                 log.debug("no chunk is asked about: %s", reason)
         if isinstance(step, ChunkHandled) and (blocked := self.publish()):
             return Idle(until=self._clock() + _BLOCKED_PAUSE, reason=str(blocked), hint=blocked.hint)
+        for chunk in asked if isinstance(step, ChunkHandled) else ():  # one without notes may take something back, too
+            self._take_back(chunk)
         if isinstance(step, Idle) and self._held_back:
             again = min(self._held_back.values())
             return replace(step, until=again if step.until is None else min(step.until, again))
@@ -392,6 +401,7 @@ class Pipeline:
                 if drafted is not None:
                     try:
                         self._publish(self._skip_captured(*drafted), chunk.record.weighed)
+                        self._take_back(drafted[1])
                     except VaultFolderWrong as error:
                         log.warning("%s: %s", error, error.hint)
                         self._held_back[chunk.id] = now + _BLOCKED_PAUSE
@@ -438,6 +448,34 @@ class Pipeline:
         if wrong:
             raise wrong
 
+    def _take_back(self, chunk: Chunk) -> None:
+        """Replace what an agent found earlier in a session by what it finds where it says that it was wrong.
+
+        If it finds nothing then, the note is archived; it waits for review where the retraction may be about something else.
+        """
+        if not (taken_back := [*retractions(chunk.events)]):
+            return
+        changed: set[str] = set()
+        with self._vault.lock:
+            known = map(self._vault.notes.read, self._vault.known.of_session(chunk.session.provider, chunk.session.id))
+            here = [note for note in known if note is not None and _is_a_finding(note)]
+            said_now = {event.reference for event in chunk.events}
+            instead = max((note for note in here if said_now & {*note.evidence}), key=lambda note: note.created, default=None)
+            for note in here:
+                text = f"{note.title} {note.body}"
+                if said_now & {*note.evidence} or note.created >= chunk.events[-1].at or not withdrawn(text, -1, taken_back):
+                    continue
+                if not self._vault.notes.is_ours(note):
+                    continue
+                if not withdrawn(text, -1, taken_back, surely=True):
+                    changed |= {note.path} if self._vault.edits.annotate(note.id, {"status": NoteStatus.PROPOSED.value}) else set()
+                elif instead is not None:
+                    changed.update(self._vault.relations.settle(instead.id, note.id, "replaces"))
+                elif self._vault.edits.annotate(note.id, {"status": NoteStatus.ARCHIVED.value}):
+                    changed.add(note.path)
+            if changed:
+                self._indexer.refresh(changed)
+
     def unchanged_since_written(self, paths: Iterable[Path]) -> bool:
         """Return whether these files of the vault are all unchanged since they were last written here."""
         with self._vault.lock:  # so that none is just being written
@@ -477,6 +515,11 @@ class Pipeline:
         except KiteError as error:
             log.warning("the vault could not be compared: %s", error)
             return None
+
+
+def _is_a_finding(note: Note) -> bool:
+    """Return whether a note is a standing finding of an agent."""
+    return (note.kind, note.status, note.origin) == (NoteKind.INSIGHT, NoteStatus.ACCEPTED, "assistant")
 
 
 def _both_hold(drafts: Sequence[Draft], weighed: Sequence[str]) -> Rulings:

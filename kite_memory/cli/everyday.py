@@ -312,11 +312,12 @@ def up(
     from kite_memory.wiring.daemon import service_of
 
     settings = configuration.load()
-    _warn_of_a_relative_home()
+    warn_of_a_relative_home()
     start_at = age(since, datetime.now(UTC))
     if (version := daemon_version()) is not None:
-        if foreground:
-            raise DaemonRunning("the daemon is running already", hint="`kmem down` stops it")
+        if foreground or since:
+            reason = "the daemon is running already" if foreground else "the daemon is running, and reads without --since"
+            raise DaemonRunning(reason, hint="`kmem down` stops it")
         whole = no_hooks or hook_agents(settings, yes=yes)
         link_kmem()
         if version != __version__:
@@ -348,7 +349,7 @@ def up(
         raise typer.Exit(1)
 
 
-def _warn_of_a_relative_home() -> None:
+def warn_of_a_relative_home() -> None:
     home = os.environ.get("KMEM_HOME", "")
     if home and not os.path.isabs(home):  # noqa: PTH117 - as `paths` reads it
         print_message(f"note: KMEM_HOME is {home}, so another folder has another memory; better: KMEM_HOME={os.path.abspath(home)}")  # noqa: PTH100

@@ -84,7 +84,7 @@ def repair() -> None:
     from kite_memory.cli.first_run import link_kmem
 
     link_kmem()
-    settings = config.load()
+    settings = config.load_or_default()
     for agent in setup.hooked_agents(settings):
         try:
             hooks = agent.status(read_settings(agent.settings)).hooks

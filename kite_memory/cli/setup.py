@@ -533,8 +533,9 @@ def set_config(
     Example: kmem config set extractor.dollars_per_day 0.5
     """
     from kite_memory.cli.everyday import take_effect
+    from kite_memory.cli.vault import whole_target
 
-    print_message(change(name, value))
+    print_message(change(name, whole_target(value) if name == "sync.target" else value))
     if missing := _without_key(name, value):
         print_message(f"note: there is no key for {value} yet, so nothing is asked of it: `kmem keys set {missing}`")
     if take_effect(configuration.load()):

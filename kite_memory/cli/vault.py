@@ -49,7 +49,7 @@ def sync(
     Example: kmem sync --status
     """
     settings = configuration.load()
-    target = _absolute(target)
+    target = whole_target(target)
     where = target or settings.sync.target
     if status or show_key:
         shown = perform("sync_status", target=where)
@@ -81,7 +81,7 @@ def sync(
         )
 
 
-def _absolute(target: str) -> str:
+def whole_target(target: str) -> str:
     """Return a folder's whole path: the daemon, and the next call, are in another folder."""
     from kite_memory.sync.segments import is_remote
 

@@ -204,8 +204,16 @@ def scheduled_task(service: Service, user: str) -> str:
 
 def _task_commands(service: Service, file: Path) -> tuple[str, ...]:
     """Return what the user types: a task sees the user's lasting variables only, and none of this shell's."""
-    lasting = tuple(subprocess.list2cmdline(["setx", name, value]) for name, value in sorted(service.environment.items()))
-    return (*lasting, subprocess.list2cmdline(["schtasks", "/Create", "/F", "/TN", TASK, "/XML", str(file)]))
+    lasting = tuple(f"setx {name} {_typed(value)}" for name, value in sorted(service.environment.items()))
+    return (*lasting, f"schtasks /Create /F /TN {_typed(TASK)} /XML {_typed(str(file))}")
+
+
+def _typed(word: str) -> str:
+    """Quote a word for cmd and PowerShell alike."""
+    if any(sign in word for sign in '"%$`'):
+        raise KiteError(f"a command line of Windows cannot name {word}", hint="keep kite-memory's folders under plainer paths")
+    slashes = word[len(word.rstrip("\\")) :]
+    return f'"{word}{slashes}"'
 
 
 def _quoted(word: str, *, dollars: bool = False) -> str:
@@ -283,6 +291,7 @@ def install(service: Service, manager: Manager) -> Outcome:
     Missing folders in the user's home are made first: the daemon, once confined to them, could not.
     """
     if manager.platform == "win32":
+        commands = _task_commands(service, manager.file)
         _make(manager.file.parent)
         replace_file(manager.file, scheduled_task(service, manager.user).encode("utf-16"))
         return Outcome(
@@ -290,7 +299,7 @@ def install(service: Service, manager: Manager) -> Outcome:
             lines=(
                 f"wrote {manager.file}",
                 "Windows starts it with the Task Scheduler; run this once:",
-                *(f"  {line}" for line in _task_commands(service, manager.file)),
+                *(f"  {line}" for line in commands),
             ),
         )
     for folder in service.writable:
@@ -315,7 +324,9 @@ def install(service: Service, manager: Manager) -> Outcome:
 def uninstall(manager: Manager) -> Outcome:
     """Stop the service and remove what `install` wrote. Can be repeated."""
     if manager.platform == "win32":
-        manager.file.unlink(missing_ok=True)
+        if not manager.file.exists():
+            return Outcome(done=True, lines=("the service is not installed",))
+        manager.file.unlink()
         return Outcome(done=False, lines=("To undo it, run:", f'schtasks /Delete /F /TN "{TASK}"'))
     if not _is_ours(manager.file):
         return Outcome(done=True, lines=("the service is not installed",))

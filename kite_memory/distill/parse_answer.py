@@ -10,7 +10,7 @@ from typing import TypedDict
 
 import orjson
 
-from kite_memory.distill.prose import clean, one_line
+from kite_memory.distill.prose import clean, one_line, without_emphasis
 from kite_memory.errors import StateDamaged
 from kite_memory.model.event import Event
 from kite_memory.model.note import (
@@ -30,6 +30,7 @@ from kite_memory.model.note import (
     record_from_json,
     record_to_json,
 )
+from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip
 
 
@@ -331,7 +332,7 @@ def checked_origin(claimed: object, sources: Sequence[Event]) -> Origin:
 
 def bounded_title(text: str, words: int = TITLE_WORDS) -> str:
     """Return one line without markup or surrounding quotes, at most ``words`` words and `TITLE_CHARS` characters."""
-    line = one_line(text).strip("#*_ ").rstrip(".:;,")
+    line = without_emphasis(_HEADING.sub("", one_line(text))).strip().rstrip(".:;,")
     if len(line) > 1 and line[0] == line[-1] and line[0] in _MARKS and line.count(line[0]) == 2:
         line = line[1:-1]
     title = line.rstrip(".:;,").split(" ")
@@ -339,6 +340,7 @@ def bounded_title(text: str, words: int = TITLE_WORDS) -> str:
 
 
 _MARKS = "\"'"
+_HEADING = lazy_regex(r"^(?:[#*_>-]+\s+)+")
 
 
 def _text(value: object, limit: int) -> str:

@@ -225,9 +225,12 @@ class KeyedNotes:
 
     def _created(self, writer: Writer, place: KeyPlace, writing: _Writing) -> KeyedNote:
         at = self._clock()
-        last = self._ledger.keys.last_version(place)
+        seed = "kept", place.digest, str(self._ledger.keys.last_version(place))
+        id = note_id(_NO_TIME, *seed)  # the same on every machine, so that sync merges them
+        if self._ledger.notes.by_id(id) is not None:  # its owner has given that note another key
+            id = note_id(at, *seed)
         note = Note(
-            id=note_id(_NO_TIME, "kept", place.digest, str(last)),  # the same on every machine, so that sync merges them
+            id=id,
             path=f"{FOLDERS[writing.kind]}/{note_stem(place.key, at)}.md",
             kind=writing.kind,
             title=place.key,

@@ -15,6 +15,13 @@ def daemon_command() -> tuple[str, ...]:
     return (sys.executable, "-P", str(Path(__file__).resolve().parent.parent / "__main__.py"), "daemon")
 
 
+def service_command() -> tuple[str, ...]:
+    """Return the command by which the system starts the daemon: on Windows one that opens no window, which a user could close."""
+    program, *words = daemon_command()
+    windowless = Path(program).with_name("pythonw.exe")
+    return (str(windowless) if sys.platform == "win32" and windowless.is_file() else program, *words)
+
+
 def mcp_command() -> tuple[str, ...]:
     """Return the command by which agents start the MCP server."""
     return (*daemon_command()[:-1], "mcp")

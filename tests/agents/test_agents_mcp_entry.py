@@ -221,6 +221,16 @@ def test_a_server_that_a_person_has_put_aside_is_not_taken_out_with_ours(agent: 
     assert without == before.replace('"last": 1', '"last": 2')
 
 
+@pytest.mark.parametrize("before", ["abc\r\ndef\r\n", "abc\r\ndef\r\n\r\n"])
+def test_our_lines_have_the_line_ends_of_the_file(before: str) -> None:
+    text = after(instructions.plan_add(before))
+
+    assert text.count("\n") == text.count("\r\n")
+    assert isinstance(instructions.plan_add(text), Nothing)
+    assert isinstance(instructions.plan_add(instructions.BLOCK.replace("\n", "\r\n")), Nothing)
+    assert after(instructions.plan_remove(text)) == before
+
+
 def test_toml_with_a_mark_of_its_encoding_is_toml() -> None:
     codex = connection("codex", PLACES).dialect
     before = f"\ufeff{THEIR_TOML}"
@@ -358,7 +368,7 @@ def test_two_lines_go_in_and_come_out(before: str | None) -> None:
     back = instructions.plan_remove(text, [before])
     without = instructions.plan_remove(text)
 
-    assert text.count(instructions.BLOCK) == 1 and (before or "").strip() in text
+    assert text.replace("\r\n", "\n").count(instructions.BLOCK) == 1 and (before or "").strip() in text
     assert isinstance(back, Edit) and back.after == before
     assert isinstance(without, Edit) and (without.after or "").rstrip() == (before or "").rstrip()
     assert isinstance(instructions.plan_add(text), Nothing)

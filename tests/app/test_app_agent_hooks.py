@@ -1066,6 +1066,17 @@ def test_the_same_input_from_two_hooks_is_answered_once(parts: HookParts) -> Non
     assert starting(handler, "codex") != ""
 
 
+def test_a_prompt_without_an_answer_is_looked_up_once_for_two_hooks(parts: HookParts) -> None:
+    handler = parts.handler(mode="off")
+
+    assert prompted(handler, prompt_id="p1") == ""
+    parts.recall.asked = None
+
+    assert prompted(handler, prompt_id="p1") == ""
+    assert parts.recall.asked is None
+    assert prompted(handler, prompt_id="p2") == "" and parts.recall.asked is not None
+
+
 def test_an_answer_that_was_lost_is_given_to_the_second_hook(parts: HookParts) -> None:
     handler = parts.handler(left_to_do=left_work)
 

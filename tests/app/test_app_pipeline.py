@@ -15,8 +15,9 @@ import pytest
 from kite_memory.app.forgetting import Forgetting, Ground
 from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
+from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.scheduler import ChunkHandled, Idle
-from kite_memory.model.note import Chunk, Fact, Record, Topic
+from kite_memory.model.note import Chunk, Fact, NoteStatus, Record, Topic
 from kite_memory.recall.select import Prompt
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
 from tests.fakes.services import FakeServices, fake_services
@@ -401,6 +402,48 @@ def test_an_old_run_of_aider_that_is_still_in_use_is_not_silent(tmp_path: Path) 
         live.pipeline.form_chunks()
 
         assert (in_use, sum(live.outbox.states().values())) == ({}, 1)
+
+
+@pytest.mark.parametrize(
+    ("later", "wrong", "status"),
+    [
+        (
+            ("no, that's wrong, the labels are still late", "the belt of the label printer was not the cause"),
+            "You're right, the worn belt of the label printer was not the root cause.",
+            NoteStatus.ARCHIVED,
+        ),
+        (
+            ("no, that's wrong, they are still late", "have another look"),
+            "The label printer was not the cause, with its belt, driver, cable, ribbon, socket and tray.",
+            NoteStatus.PROPOSED,
+        ),
+        (("thanks, and the scale?", "have a look"), "The empty battery of the scale was not the cause.", NoteStatus.ACCEPTED),
+        (("thanks, and the scale?", "have a look"), "The battery of the scale is full now.", NoteStatus.ACCEPTED),
+    ],
+)
+def test_a_cause_that_the_next_chunk_takes_back_does_not_stand(
+    home: Path, later: tuple[str, str], wrong: str, status: NoteStatus
+) -> None:
+    path = home / "claude" / "projects" / "-orchard" / f"{SESSION}.jsonl"
+    said = Transcript()
+    said.user("why are the crate labels printed so late since last week?")
+    said.assistant(
+        "The root cause is the worn belt of the label printer, so each label is fed twice. I fixed it with a new belt, and the"
+        " labels come in time again."
+    )
+    path.write_bytes(said.bytes)
+    with fake_services(home, OfflineExtractor(), policy=ChunkPolicy(idle=0.0)) as services:
+        services.run_until_idle()
+        (before,) = [note for each in notes(services) if (note := services.vault.notes.read(each)) is not None]
+        said.user(", ".join(later))
+        said.assistant(
+            f"{wrong} The ink is frozen each morning, and I moved the printer into the warm hall, where it prints in time."
+        )
+        path.write_bytes(said.bytes)
+        services.run_until_idle()
+        found = services.vault.notes.find(before.path)
+
+    assert (before.status, found.status) == (NoteStatus.ACCEPTED, status)
 
 
 def test_an_answer_brings_the_next_look_forward(home: Path, extractor: ScriptedExtractor) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kite_memory.cli.everyday import warn_of_a_relative_home
 from kite_memory.cli.first_run import LocalServer, first_summary, hook_agents, local_servers, offered
 from kite_memory.config import Config, ExtractorConfig
 from kite_memory.distill.extractor import Prices
@@ -166,3 +167,14 @@ def test_the_price_is_the_models_unless_one_is_set(
 @pytest.mark.parametrize(("model", "cached"), [("claude-haiku-5-5", True), ("claude-haiku-4-5", False)])
 def test_a_cache_counts_where_the_fixed_part_is_above_the_models_minimum(config: Config, model: str, cached: bool) -> None:
     assert tariff_of(replace(config, extractor=ExtractorConfig(model=model))).cached is cached
+
+
+@pytest.mark.parametrize(("home", "warned"), [("try", True), ("/try", False), ("", False)])
+def test_a_relative_home_is_warned_of(
+    home: str, warned: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KMEM_HOME", home)
+
+    warn_of_a_relative_home()
+
+    assert ("so another folder has another memory" in capsys.readouterr().err) == warned

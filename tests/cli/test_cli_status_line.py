@@ -48,6 +48,17 @@ def test_without_a_daemon_it_prints_nothing(tmp_path: Path, command: list[str]) 
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+def test_it_does_not_wait_for_the_end_of_its_input(tmp_path: Path) -> None:
+    environment = {"KMEM_HOME": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": str(Path(hook_client.__file__).parent.parent)}
+    command = [sys.executable, "-m", "kite_memory", "statusline"]
+
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+    ) as asked:
+        assert asked.wait(30) == 0
+        assert asked.stdout is not None and asked.stdout.read() == b""
+
+
 def test_it_loads_neither_typer_nor_the_vault() -> None:
     listed = "import sys; import kite_memory.cli.opening as s; s._segment(b''); print(*sys.modules)"
 

@@ -271,6 +271,36 @@ def test_doctor_corrects_a_hook_whose_program_is_gone(machine: Machine) -> None:
     assert settings.read_text() == as_installed
 
 
+def test_with_an_invalid_configuration_one_can_repair_and_uninstall(machine: Machine) -> None:
+    assert kmem(machine, "hooks", "install", "--yes").code == 0
+    settings = machine.home / ".claude" / "settings.json"
+    as_installed = settings.read_text()
+    settings.write_text(as_installed.replace("hook_client.py", "gone/kite_memory/hook_client.py"))
+    machine.configure("vault = 3\n")
+
+    repaired = kmem(machine, "doctor", "--repair", "--json")
+    in_between = settings.read_text()
+    removed = kmem(machine, "uninstall", "--yes")
+
+    assert any("vault" in finding["what"] for finding in repaired.json())
+    assert in_between == as_installed
+    assert (removed.code, settings.exists()) == (0, False)
+
+
+def test_lines_in_a_project_are_not_forgotten_by_an_uninstall(machine: Machine) -> None:
+    project = machine.home / "mycelia"
+    project.mkdir(exist_ok=True)
+    kmem(machine, "connect", "--agent", "claude-code", "--yes")
+    before = kmem(machine, "uninstall", "--yes")
+    kmem(machine, "connect", "--agent", "claude-code", "--project", str(project), "--yes")
+
+    removed = kmem(machine, "uninstall", "--yes")
+
+    said = "the lines in CLAUDE.md of a project folder mycelia may be there still"
+    assert said not in before.err and said in removed.err
+    assert "`kmem connect --agent claude-code --remove --project FOLDER`" in removed.err
+
+
 def test_doctor_corrects_an_mcp_server_whose_program_is_gone(machine: Machine) -> None:
     kmem(machine, "connect", "--agent", "claude-code", "--yes")
     settings = machine.home / ".claude" / ".claude.json"

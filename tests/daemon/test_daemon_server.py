@@ -424,6 +424,43 @@ def test_something_else_in_the_sockets_place_is_left_there(tmp_path: Path) -> No
     assert in_the_way.read_text(encoding="ascii") == "precious"
 
 
+def test_an_address_that_was_removed_is_opened_again(tmp_path: Path, transport: Transport) -> None:
+    with Server(tmp_path, echo, report=print, limits=LIMITS, transport=transport) as server:
+        address = next(tmp_path.iterdir())
+        server.listen_again()
+        before = address.stat().st_ino
+        address.unlink()
+        with pytest.raises(DaemonUnreachable):
+            call(tmp_path, "search", b"", PATIENT)
+
+        server.listen_again()
+        again = address.stat().st_ino
+        server.listen_again()
+
+        assert call(tmp_path, "search", b"", PATIENT) == b"search|"
+        assert again == address.stat().st_ino
+    assert before and list(tmp_path.iterdir()) == []
+    server.listen_again()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_ends_where_a_client_keeps_the_port_s_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Windows refuses to remove it."""
+    died: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    with serving(tmp_path, transport="port") as reported:
+        connection = connection_to(tmp_path)
+
+        def refused(path: Path, missing_ok: bool = False) -> None:
+            raise PermissionError(13, "in use", str(path))
+
+        monkeypatch.setattr(Path, "unlink", refused)
+
+    assert raw(connection, b"") == b""
+    connection.close()
+    assert died == reported == []
+
+
 @needs_unix
 def test_a_stopping_server_leaves_the_socket_of_its_successor_alone(tmp_path: Path) -> None:
     with serving(tmp_path, transport="unix"):

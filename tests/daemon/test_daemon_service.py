@@ -18,6 +18,7 @@ from kite_memory.daemon.service_units import (
     LABEL,
     UNIT,
     Manager,
+    Outcome,
     Service,
     install,
     launchd_agent,
@@ -454,8 +455,23 @@ def test_windows_learns_what_to_run(tmp_path: Path) -> None:
         ["setx", "KMEM_HOME", "/home/mara/kite"],
         ["schtasks", "/Create", "/F", "/TN", "Kite Memory", "/XML", str(file)],
     ]
-    assert uninstall(manager).lines[1] == 'schtasks /Delete /F /TN "Kite Memory"'
+    with_file, without = uninstall(manager), uninstall(manager)
+    assert not with_file.done
+    assert without == Outcome(done=True, lines=("the service is not installed",))
+    assert with_file.lines[1] == 'schtasks /Delete /F /TN "Kite Memory"'
     assert list(file.parent.iterdir()) == []
+
+
+def test_what_windows_users_type_is_quoted_for_cmd_and_powershell(tmp_path: Path) -> None:
+    manager = Manager(platform="win32", home=tmp_path, log=tmp_path / "logs" / "log", user="mara")
+
+    outcome = install(replace(SERVICE, environment={"KMEM_HOME": "C:\\a&b\\"}), manager)
+
+    assert outcome.lines[2] == '  setx KMEM_HOME "C:\\a&b\\\\"'
+    manager.file.unlink()
+    with pytest.raises(KiteError, match="cannot name"):
+        install(replace(SERVICE, environment={"KMEM_HOME": "C:\\50%off\\"}), manager)
+    assert not manager.file.exists()
 
 
 @needs_shell

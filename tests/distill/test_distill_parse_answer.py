@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.distill.condense import condense
-from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, Flaw, ParsedAnswer, parse, read_answer
+from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, Flaw, ParsedAnswer, bounded_title, parse, read_answer
 from kite_memory.extensions.contract.extractor_contract import about_the_queue, answer, chunk, event, item, plain_item, stretches
 from kite_memory.model.event import EventType
 from kite_memory.model.note import Change, Decision, Fact, Insight, OpenQuestion, Preference, Rejected
@@ -397,3 +397,19 @@ def test_whose_word_it_is_need_not_be_said(evidence: list[str], origin: str) -> 
 
     assert found is not None
     assert [each.origin for each in found.record.items()] == [origin]
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Write the grafting service in C#", "Write the grafting service in C#"),
+        ("Never write SELECT *", "Never write SELECT *"),
+        ("*.bak files are never committed.", "*.bak files are never committed"),
+        ("__main__ stays empty", "__main__ stays empty"),
+        ("Prefix helpers with _", "Prefix helpers with _"),
+        ("## **Deep roots** need room", "Deep roots need room"),
+        ("- **A whole title**", "A whole title"),
+    ],
+)
+def test_a_title_loses_its_marks_but_not_its_names(text: str, title: str) -> None:
+    assert bounded_title(text) == title

@@ -77,6 +77,7 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
         "events.recent_prompts": lambda: timeline.events.recent_prompts(100),
         "events.prompts_between": lambda: timeline.events.prompts_between(SESSION.provider, SESSION.id, START, START),
         "sessions.during": lambda: timeline.sessions.during("orchard", START, START, 8),
+        "sessions.latest_projects": lambda: timeline.sessions.latest_projects(8),
         "sessions.last_ordinals": timeline.sessions.last_ordinals,
         "sessions.state": lambda: timeline.sessions.state(provider, session),
         "sessions.get": lambda: timeline.sessions.get(provider, session),

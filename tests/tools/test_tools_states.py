@@ -308,7 +308,6 @@ def test_what_was_saved_elsewhere_under_the_same_session_does_not_stand_for_ones
     assert ask("ai_state_get")["working_notes"] == "ours"
     assert ask("ai_state_transfer", from_session="s1", to_session="s2")["working_notes"] == "ours"
     assert ask("ai_state_get", project="quarry")["working_notes"] == "planted"
-    assert ask("ai_state_get", asker=replace(HERE, project="mill"))["working_notes"] == "planted"
 
 
 def test_a_brief_of_a_session_is_of_the_callers_project(clock: Clock) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kite_memory import config
 from kite_memory.wiring.daemon import service_of
-from kite_memory.wiring.launch import daemon_environment, link_commands, unlink_commands
+from kite_memory.wiring.launch import daemon_environment, link_commands, service_command, unlink_commands
 from tests.app.test_app_operations import config_in
 
 CHOICES = {"KMEM_JUDGE": "off"}
@@ -45,6 +45,17 @@ def test_the_service_may_write_to_the_folder_of_the_exchange(tmp_path: Path, tar
     service, _ = service_of(made)
 
     assert (Path("/mnt/shared/kite") in service.writable) is writable
+
+
+@pytest.mark.parametrize(("platform", "name"), [("win32", "pythonw.exe"), ("linux", "python.exe")])
+def test_a_task_of_windows_opens_no_window(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, platform: str, name: str) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python.exe"))
+    without = service_command()
+    (tmp_path / "pythonw.exe").touch()
+    monkeypatch.setattr(sys, "platform", platform)
+
+    assert Path(without[0]).name == "python.exe"
+    assert service_command() == (str(tmp_path / name), *without[1:])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a task has the user's lasting variables")

@@ -38,7 +38,7 @@ from kite_memory.distill.offline.wording import (
     sentences_of,
 )
 from kite_memory.distill.parse_answer import TITLE_CHARS
-from kite_memory.distill.prose import CLAIM, MENDED, RETRACTION, stems
+from kite_memory.distill.prose import CLAIM, MENDED, RETRACTION, TAKEN_BACK, stems
 from kite_memory.model.event import EventType
 
 _HEART = 800
@@ -108,8 +108,13 @@ def best_of(sentences: Iterable[Sentence]) -> Sentence | None:
 
 
 def title_among(sentences: Iterable[Sentence], otherwise: Sentence) -> str:
-    """Return the text of the sentence that is understood best without the others."""
-    able = [each for each in sentences if _may_name(each)]
+    """Return the text of the sentence that is understood best without the others; one that takes something back only for want of
+    another.
+    """
+    standing = [each for each in sentences if not TAKEN_BACK.search(each.text)]
+    able = [each for each in standing if _may_name(each)]
+    if TAKEN_BACK.search(otherwise.text):
+        return max(able or standing or [otherwise], key=_as_title).text
     return max((otherwise, *able), key=_as_title).text
 
 
