@@ -22,7 +22,7 @@ from kite_memory.recall.rendering import estimated_tokens, first_words
 from kite_memory.recall.search import Mode, Query
 from kite_memory.text.display import age, clip, clip_line
 from kite_memory.text.quoting import plain_line
-from kite_memory.text.stems import stems
+from kite_memory.text.stems import beginnings, stems
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder, Talk
 from kite_memory.timeline.history_queries import became, fix_of_quoted_failure
 from kite_memory.timeline.search import EventQuery
@@ -456,11 +456,10 @@ def event_json(hit: EventHit) -> dict[str, Any]:
     }
 
 
-_QUOTES = 2
+_QUOTES, _POINTERS = 2, 3
 _QUOTE_TOKENS = 190
 _ROOMS = (560, 420, 300, 180)
 """Characters for a conversation's end: the first that stays within a quote's tokens is used."""
-_POINTERS = 3
 _REPORT = 2_000
 """Characters of a longest opening for which conversations are quoted. A longer one is a plan, which holds what was settled: quotes
 would repeat it, and since it shares words with much, it would get them each time.
@@ -498,12 +497,12 @@ class TimelineConversations:
             met = self.timeline and fix_of_quoted_failure(self.timeline, text, project=project, besides=session)
         except (KiteError, sqlite3.Error):
             met = None
-        found = self._found(text, project, session, 1) if of_the_past else []
-        return [*([met] if met else []), *(self._quote_of_turn(hit) for hit in found if is_sure(hit))]
+        found = self._found(text, project, session, _QUOTES) if of_the_past else []
+        return [*([met] if met else []), *(self._quote_of_turn(hit, text) for hit in found if is_sure(hit))]
 
     def near(self, text: str, *, project: str, session: str, least: float) -> Sequence[Pointer]:
         hits = self._found(text, project, session, _POINTERS, _FAINTEST + least / _SLOPE)
-        return [self._pointer(hit, _probability(hit)) for hit in hits if is_sure(hit)]
+        return [self._pointer(hit, _probability(hit), text) for hit in hits if is_sure(hit)]
 
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
         hits = self._found(text, project, session, _QUOTES + _POINTERS)
@@ -515,7 +514,7 @@ class TimelineConversations:
         others = [hit for hit in others if hit.meaning >= _OF_THE_MATTER or (not hit.meaning and is_sure(hit))]
         first = [hit for hit in others if hit.score >= others[0].score - _ABOUT_EQUAL]
         nearest = sorted(first, key=lambda hit: hit.prompt.at, reverse=True)[:1]
-        return quotes, [self._pointer(hit, max(_BEGUN, _probability(hit))) for hit in nearest]
+        return quotes, [self._pointer(hit, max(_BEGUN, _probability(hit)), text) for hit in nearest]
 
     def _found(self, text: str, project: str, session: str, limit: int, least: float = 0.0) -> list[CardHit]:
         """Return the best hit of each session."""
@@ -537,13 +536,12 @@ class TimelineConversations:
             first.setdefault(hit.session.id, hit)
         return list(first.values())[:limit]
 
-    def _pointer(self, hit: CardHit, probability: float) -> Pointer:
+    def _pointer(self, hit: CardHit, probability: float, text: str) -> Pointer:
         talk = self.cards.talk(hit.prompt.id)
         asked = hit.prompt.text if talk is None or len(hit.prompt.text.split()) >= _SHORT else talk.opening
-        if talk is not None and talk.settled:
-            title = f"conversation: {first_words(asked, _OPENED_WITH)} settled: {first_words(talk.settled, _ENDED_WITH)}"
-        else:
-            title = f"conversation: {first_words(asked, _OPENED_WITH + _ENDED_WITH)}"
+        settled = _settled(talk, text)
+        title = f"conversation: {first_words(asked, _OPENED_WITH if settled else _OPENED_WITH + _ENDED_WITH)}"
+        title += f" settled: {first_words(settled, _ENDED_WITH)}" if settled else ""
         handle = hit.prompt.id[:_HANDLE]
         return Pointer(
             id=hit.prompt.reference,
@@ -556,10 +554,10 @@ class TimelineConversations:
             evidence=_evidence(hit),
         )
 
-    def _quote_of_turn(self, hit: CardHit) -> Quote:
-        talk = self.cards.talk(hit.prompt.id)
-        settled = f'  Then you: "{clip_line(talk.settled, 240)}"' if talk is not None and talk.settled else ""
-        said = f'You: "{clip_line(hit.prompt.text, 240)}"  Agent: "{clip_line(hit.answer.text, 240)}"{settled}'
+    def _quote_of_turn(self, hit: CardHit, text: str) -> Quote:
+        settled = _settled(self.cards.talk(hit.prompt.id), text)
+        said = f'You: "{clip_line(hit.prompt.text, 240)}"  Agent: "{clip_line(hit.answer.text, 240)}"'
+        said += f'  Then you: "{clip_line(settled, 240)}"' if settled else ""
         return Quote(
             id=hit.prompt.reference,
             text=plain_line(said, 800),
@@ -582,6 +580,12 @@ class TimelineConversations:
                     evidence=_evidence(hit),
                 )
         return None
+
+
+def _settled(talk: Talk | None, text: str) -> str:
+    """Return what was settled in a conversation, of several things the one that shares most words with a text."""
+    wanted = beginnings(text)
+    return max(talk.settled if talk is not None else (), key=lambda each: len(wanted & beginnings(each)), default="")
 
 
 def _text_of(talk: Talk) -> str:

@@ -125,7 +125,7 @@ _ASKED = 700
 _PAST = lazy_regex(
     r"\bwhy (?:did|do|does|are|is|was|were|have|had|don't|didn't|aren't|isn't|can't|won't) (?:we|i|it|the|our|this|that)\b"
     r"|\bwhy \S+(?: \S+){0,3} (?:rather than|instead of|over|and not)\b"
-    r"|\bremind me\b|\blast time\b"
+    r"|\bwhy\b[^.?!\n]{1,80}\b(?:no longer|any ?more)\b|\bremind me\b|\blast time\b"
     r"|\b(?:what|which)(?: [\w-]+){0,4} (?:did|do|does|have|had|should) (?:we|i|the|our)\b|\bwhy not\b"
     r"|\b(?:did|have|had) (?:we|i) (?:\w+ )?(?:decid|agre|settl|tr(?:y|ied)|discuss|already|fix|talk|run into|hit|choos|pick)\w*"
     r"|\bwhere (?:is|are|does|do|did|was|were) (?:the|our|we|i)\b|\bhow did we\b"

@@ -219,6 +219,11 @@ def stems(text: str) -> list[str]:
     return found
 
 
+def beginnings(text: str) -> frozenset[str]:
+    """Return the first letters of a text's words, by which deploy and deployment are alike."""
+    return frozenset(stem[:5] for stem in stems(text) if len(stem) > 2)
+
+
 def folded(text: str) -> str:
     """Return the text without accents."""
     if text.isascii():

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from kite_memory.model.hit import FOREIGN_PROJECT, FULL_TERMS, MEANING_WEIGHT, SMALL_COLLECTION, WORDS_STEEPNESS
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line
-from kite_memory.text.stems import stems
+from kite_memory.text.stems import beginnings
 from kite_memory.timeline import cards
 from kite_memory.timeline.cards import CardTurn, Match, highest, prompt_outcome, turn_of, turns
 from kite_memory.timeline.fixes import fix_of
@@ -311,14 +311,15 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """A conversation in a few lines: its opening, how it ended, and what the user settled after the card's turn, if anything.
+    """A conversation in a few lines: its opening, how it ended, and the sentences with which the user settled something after
+    the card's turn, the last one first.
 
     ``whole`` are the rows of what was said in it, ``closing`` those of its end.
     """
 
     opening: str
     ended: str
-    settled: str
+    settled: tuple[str, ...]
     whole: tuple[int, ...] = ()
     closing: tuple[int, ...] = ()
 
@@ -528,22 +529,22 @@ def talk(rows: Rows, prompt: int, session: int, room: int = ROOM) -> Talk | None
     )
 
 
-def _settled(turn: CardTurn, later: Sequence[CardTurn]) -> str:
-    """Return the sentence with which the user settled something in the ``later`` turns; empty if he did not.
+def _settled(turn: CardTurn, later: Sequence[CardTurn]) -> tuple[str, ...]:
+    """Return sentences with which the user settled something in the ``later`` turns, the last first.
 
     The next turn may say it in other words than the card's; a still later one may be about something else.
     """
-    about = frozenset(stems(turn.text))
+    about = beginnings(turn.text)
+    found: list[str] = []
     for place, each in reversed(list(enumerate(later))):
         if "?" in each.asked or "？" in each.asked or len(each.asked.split()) <= _LAST_WORDS:
             continue
         said = [part for part in _SENTENCE_END.split(" ".join(each.asked.split())) if len(part.split()) > 2]
-        shared = next((part for part in said if not about.isdisjoint(stems(part))), "")
+        shared = [part for part in said if not about.isdisjoint(beginnings(part))]
         if not shared and place == 0 and len(each.asked.split()) >= _RULING_WORDS and not _ASSENT.match(each.asked):
-            shared = next(iter(said), "")
-        if shared:
-            return _LINKED.sub("", shared)
-    return ""
+            shared = said
+        found += [_LINKED.sub("", part) for part in shared[:1]]
+    return tuple(found)
 
 
 def _rows_of(shown: Sequence[CardTurn]) -> tuple[int, ...]:

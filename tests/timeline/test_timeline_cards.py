@@ -304,8 +304,8 @@ def test_what_was_settled_is_about_the_cards_turn_and_no_good_night(timeline: Ti
 
     assert first is not None
     assert second is not None
-    assert first.settled == "never run the ferry in fog again, today is the exception"
-    assert second.settled == ""
+    assert first.settled == ("never run the ferry in fog again, today is the exception", "a cable then, of hemp not of steel")
+    assert second.settled == ()
 
 
 def test_a_bar_is_what_nearly_all_earlier_openings_of_the_project_stay_below(timeline: Timeline) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.recall.session_memory import Occasion, ShownNote
 from kite_memory.vault.notefile import render, with_body
 from kite_memory.web.rendering import Renderer
 from kite_memory.wiring.services import Services
@@ -228,6 +229,23 @@ def test_code_in_a_title_is_shown_as_code(own: Services) -> None:
 
     assert "Run <code>make &lt;all&gt;</code> before a push, and `x" in listed
     assert "<title>Run make &lt;all&gt; before a push" in shown
+
+
+@pytest.mark.parametrize("page", ["/", "/said"])
+def test_a_conversation_that_was_given_leads_to_its_session(own: Services, page: str) -> None:
+    session = own.timeline.sessions.latest("orchard", 1)[0]
+    (spoken,) = own.timeline.events.of_session(session.provider, session.id, limit=1)
+    given = (ShownNote(note=spoken.reference, score=0.5, voice="quote"),)
+    own.recall.memory.record(
+        Occasion(
+            at=datetime.now(UTC), session="now", project="orchard", head="which pears?", reason="why", given=given, moment="prompt"
+        )
+    )
+    with served(own) as link:
+        visited = Site(link)
+        (leads,) = re.findall(r'<a href="[^"]*?(/session[^"]*)">an earlier conversation', visited.get(page).text)
+
+        assert visited.get(html.unescape(leads)).status == 200
 
 
 def test_a_memory_whose_work_lies_in_the_past_shows_it(tmp_path: Path) -> None:
