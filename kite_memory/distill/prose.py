@@ -46,9 +46,11 @@ def key_lines(text: str, limit: int, *, lines: int = 6) -> str:
 
 
 _UNSEEN = lazy_regex(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0e\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    "|(?<![^\x00-\xff])[\u200c\u200d\ufe0f]|[\u200c\u200d](?![^\x00-\xff])"  # but in scripts and emoji they change what is seen
 )
+_LINE_ENDS = lazy_regex("\r\n?|[\v\f\x85\u2028\u2029]")
 _COLOUR = lazy_regex(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
 _BREAK = lazy_regex(r"[.!?…][\"')\]*`_]{0,4}\s+(?=[\"'(\[*`_]{0,4}[A-Z0-9`/])")
 _ABBREVIATION = lazy_regex(
@@ -73,10 +75,10 @@ _STOP = frozenset(
 
 
 def clean(text: str) -> str:
-    """Remove terminal colours, control and invisible characters, and lone surrogates; lines end in ``\\n``."""
+    """Remove terminal colours, control and invisible characters, and lone surrogates; lines end in ``\\n``, whatever ended them."""
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
-    return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _UNSEEN.sub("", _LINE_ENDS.sub("\n", text))
 
 
 def one_line(text: str) -> str:

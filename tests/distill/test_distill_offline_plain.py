@@ -11,6 +11,7 @@ from kite_memory.distill.offline import OfflineExtractor, said_to_keep
 from kite_memory.distill.offline.drafts import drafts_of
 from kite_memory.distill.offline.people import states_requirement
 from kite_memory.distill.offline.wording import title_of, turns, without_opening
+from kite_memory.distill.prose import clean
 from kite_memory.extensions.contract.extractor_contract import chunk, event
 from kite_memory.model.event import Event, EventType, Status
 from kite_memory.model.note import Decision, Fact, Insight, Preference, RecordItem
@@ -457,6 +458,29 @@ def test_a_long_rule_keeps_its_last_clause() -> None:
     (found,) = items_of([("person", rule), ("agent", "Ok.")])
 
     assert found.body == f"{rule}."
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\f", "\v", "\r"])
+def test_whatever_ends_a_line_keeps_two_rules_apart(end: str) -> None:
+    found = items_of([("person", f"Always weigh crates on the large scale.{end}Never stack crates in the yard"), ("agent", "Ok.")])
+
+    assert [each.title for each in found] == ["Always weigh crates on the large scale", "Never stack crates in the yard"]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("👩\u200d🌾 picks", "👩\u200d🌾 picks"),
+        ("⚠\ufe0f wet", "⚠\ufe0f wet"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("pass\u200dword", "password"),
+        ("pass\u200bword", "password"),
+        ("\u200cpress\ufe0f", "press"),
+        ("a\u202eb", "ab"),
+    ],
+)
+def test_joiners_stay_where_they_change_what_is_seen(said: str, kept: str) -> None:
+    assert clean(said) == kept
 
 
 LEADING_ON = ["never", "the", "to", "and", "with", "always", "from", "not", "is"]

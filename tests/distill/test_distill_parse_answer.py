@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.distill.condense import condense
-from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, Flaw, ParsedAnswer, parse, read_answer
+from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, Flaw, ParsedAnswer, bounded_title, parse, read_answer
 from kite_memory.extensions.contract.extractor_contract import about_the_queue, answer, chunk, event, item, plain_item, stretches
 from kite_memory.model.event import EventType
 from kite_memory.model.note import Change, Decision, Fact, Insight, OpenQuestion, Preference, Rejected
@@ -397,3 +397,26 @@ def test_whose_word_it_is_need_not_be_said(evidence: list[str], origin: str) -> 
 
     assert found is not None
     assert [each.origin for each in found.record.items()] == [origin]
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("Write the importer in C#", "Write the importer in C#"),
+        ("*.tmp crates are never kept", "*.tmp crates are never kept"),
+        ("__init__.py files must stay empty", "__init__.py files must stay empty"),
+        ("Every module exports __all__", "Every module exports __all__"),
+        ("__slots__ is set in each value", "__slots__ is set in each value"),
+        ("Never write SELECT *", "Never write SELECT *"),
+        ("#pragma once stands in each header", "#pragma once stands in each header"),
+        ("_weigh is private", "_weigh is private"),
+        ("src/**/*.rs is built twice", "src/**/*.rs is built twice"),
+        ("**The crate** is weighed", "The crate is weighed"),
+        ("**The crate is weighed.**", "The crate is weighed"),
+        ("_The crate is weighed_", "The crate is weighed"),
+        ("## The crate is weighed", "The crate is weighed"),
+        ("'The crate is weighed'", "The crate is weighed"),
+    ],
+)
+def test_a_title_loses_its_markup_and_no_sign_of_a_name(said: str, title: str) -> None:
+    assert bounded_title(said) == title
