@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 run: $(VENV)/.run-ready
 	$(BIN)/kmem up --foreground
 
+# Empty means off. The tests start hundreds of processes, and each of pytest's workers would compile every test file again.
+export PYTHONDONTWRITEBYTECODE :=
 SHARE ?= 0.2
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 
@@ -74,5 +76,5 @@ $(VENV)/.run-ready: $(VENV)/bin/python requirements.lock requirements-build.lock
 	touch $@
 
 $(VENV)/.test-ready: $(VENV)/.run-ready requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --no-compile -r requirements-dev.lock  # most of it is never imported
 	touch $@

@@ -314,6 +314,14 @@ def load() -> Config:
     return check(content, file)
 
 
+def load_or_default() -> Config:
+    """Read the configuration, or return the defaults if its file is invalid: for what must be possible even then."""
+    try:
+        return load()
+    except ConfigInvalid:
+        return check(b"", Path(paths.config_file()))
+
+
 def check(content: bytes, file: Path) -> Config:
     """Return the configuration that `load` would read if its file held ``content``. Raises the same errors."""
     _refuse_homes_unreplaced()

@@ -101,6 +101,10 @@ def peer_is_this_user(connection: Connection) -> bool:
     return int.from_bytes(credentials[4:8], sys.byteorder) == os.getuid()
 
 
+class NoProof(TimeoutError):
+    """What has the daemon's port did not show in time that it is the daemon."""
+
+
 def connect(state: str, deadline: float) -> Connection:
     """Connect to this user's daemon. Raises `OSError` if it is not running, `TimeoutError` past the deadline."""
     if hasattr(_socket, "AF_UNIX"):
@@ -147,22 +151,30 @@ def _connect_to_port(state: str, deadline: float) -> Connection:
         port, _, token = file.read(256).decode("ascii").strip().partition(" ")
     connection = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     try:
-        _bound(connection, deadline)
-        connection.connect(("127.0.0.1", int(port)))
-        nonce = os.urandom(NONCE_DIGITS // 2).hex().encode("ascii")
-        connection.sendall(GREETING + nonce + b"\n")
-        answer = b""
-        while len(answer) <= TOKEN_DIGITS:
-            answer += _some(connection, TOKEN_DIGITS + 1 - len(answer), deadline)
-        if answer.startswith(_MAGIC):
-            raise BlockingIOError("a full house")
-        if answer != proof(token, nonce) + b"\n":
-            raise ConnectionRefusedError("another program has taken the daemon's port")
-        connection.sendall(token.encode("ascii") + b"\n")
+        _introduce(connection, int(port), token, deadline)
+    except TimeoutError as error:
+        connection.close()
+        raise NoProof from error
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _introduce(connection: Connection, port: int, token: str, deadline: float) -> None:
+    """Have the daemon prove itself, and only then send the token."""
+    _bound(connection, deadline)
+    connection.connect(("127.0.0.1", port))
+    nonce = os.urandom(NONCE_DIGITS // 2).hex().encode("ascii")
+    connection.sendall(GREETING + nonce + b"\n")
+    answer = b""
+    while len(answer) <= TOKEN_DIGITS:
+        answer += _some(connection, TOKEN_DIGITS + 1 - len(answer), deadline)
+    if answer.startswith(_MAGIC):
+        raise BlockingIOError("a full house")
+    if answer != proof(token, nonce) + b"\n":
+        raise ConnectionRefusedError("another program has taken the daemon's port")
+    connection.sendall(token.encode("ascii") + b"\n")
 
 
 def _some(connection: Connection, at_most: int, deadline: float) -> bytes:

@@ -31,14 +31,14 @@ def project_of(cwd: str) -> str:
     repository the name is the folder's own. Two repositories of one name in different places share a project: what is known of one
     is then offered in the other. The disk is read on each call, because a repository may appear or disappear at any time.
     """
-    home, cwd = _home(), os.path.normpath(cwd) if cwd else ""
-    if not cwd or "\x00" in cwd or len(cwd) > 4096 or _same(cwd, home):
+    homes, cwd = _homes(), os.path.normpath(cwd) if cwd else ""
+    if not cwd or "\x00" in cwd or len(cwd) > 4096 or _same(cwd, homes):
         return ""
-    repository = _repository(cwd, home) if _can_be_walked(cwd) else None
+    repository = _repository(cwd, homes) if _can_be_walked(cwd) else None
     if repository is not None:
         return _slug(repository.name)
     owner = _AGENTS_WORKTREE.split(cwd, maxsplit=1)[0]
-    return _slug(_name(cwd if _same(owner, home) else owner))
+    return _slug(_name(cwd if _same(owner, homes) else owner))
 
 
 def project_with_remote(cwd: str, url: str) -> str:
@@ -46,18 +46,23 @@ def project_with_remote(cwd: str, url: str) -> str:
 
     Agents work in copies whose folders have random names.
     """
-    home = _home()
-    if cwd and _can_be_walked(cwd) and "\x00" not in cwd and len(cwd) <= 4096 and _repository(cwd, home) is not None:
+    if cwd and _can_be_walked(cwd) and "\x00" not in cwd and len(cwd) <= 4096 and _repository(cwd, _homes()) is not None:
         return project_of(cwd)
     name = _REMOTE_NAME.search(url[:4096])
     return (_slug(name[1]) if name else "") or project_of(cwd)
 
 
-def _home() -> str:
+def _homes() -> tuple[str, ...]:
     try:
-        return str(Path.home())
+        return _paths_of(str(Path.home()))
     except RuntimeError:
-        return ""
+        return ()
+
+
+@lru_cache(maxsize=16)
+def _paths_of(home: str) -> tuple[str, ...]:
+    """Return the home folder's path and, if that leads through a link, the one without links, which agents report."""
+    return tuple(dict.fromkeys((home, os.path.realpath(home))))
 
 
 def _can_be_walked(folder: str) -> bool:
@@ -65,11 +70,11 @@ def _can_be_walked(folder: str) -> bool:
     return Path(folder).is_absolute() and not folder.startswith(("\\\\", "//"))
 
 
-def _repository(folder: str, home: str) -> Path | None:
+def _repository(folder: str, homes: tuple[str, ...]) -> Path | None:
     """Return the main folder of the nearest repository; ``None`` if that is the home folder with its dotfiles."""
-    here, end = str(Path(folder)), os.path.normcase(home)
+    here, ends = str(Path(folder)), [os.path.normcase(home) for home in homes]
     for _ in range(_DEEPEST):
-        if end and os.path.normcase(here) == end:
+        if os.path.normcase(here) in ends:
             return None
         try:
             found = os.stat(os.path.join(here, ".git"))  # noqa: PTH116, PTH118 - paths would cost five times as much
@@ -99,8 +104,8 @@ def _main_folder(worktree: Path, inode: int, mtime_ns: int, size: int) -> Path:
     return holder.parent if holder.name.startswith(".") else holder.with_name(holder.name.removesuffix(".git"))
 
 
-def _same(folder: str, home: str) -> bool:
-    return bool(home) and PurePath(folder) == PurePath(home)
+def _same(folder: str, homes: tuple[str, ...]) -> bool:
+    return any(PurePath(folder) == PurePath(home) for home in homes)
 
 
 def _name(folder: str) -> str:
@@ -161,7 +166,8 @@ def branch_of(cwd: str) -> str:
 def _head(folder: Path) -> str:
     line = _first_head_line(folder / "HEAD")
     name = line.removeprefix("ref: refs/heads/")
-    return name if name != line and len(name) <= _LONGEST_BRANCH else ""
+    known = name != line and name != ".invalid"  # which stands there if the branches are in a reftable
+    return name if known and len(name) <= _LONGEST_BRANCH else ""
 
 
 def _first_head_line(file: Path) -> str:
@@ -235,9 +241,9 @@ def repository_around(folder: str, *, home: Path) -> Repository | None:
     """
     if not folder or "\0" in folder or folder.startswith(("\\\\", "//")) or not Path(folder).is_absolute():
         return None
-    start = Path(os.path.normpath(folder))
+    start, homes = Path(os.path.normpath(folder)), [Path(path) for path in _paths_of(str(home))]
     for here in (start, *list(start.parents)[:_DEEPEST]):
-        if here == home:
+        if here in homes:
             return None
         marker = here / ".git"
         try:

@@ -17,7 +17,9 @@ from kite_memory.system.private_files import make_folder, replace_file
 
 _LARGEST = 1 << 20
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w.\-]{0,127})\s*[=:]\s*(.*)")
-_QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")
+_QUOTED = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'")
+_ESCAPED = re.compile(r"\\([\"\\$`])")
+_PART_OF_LOGIN = re.compile(r"(?<!\S)(?:#.*|(machine|login|user|account|password)\s+(?:\"((?:[^\"\\]|\\.)*)\"|(\S+)))")
 _COMMENT = re.compile(r"\s+#.*\Z")
 _PASSWORD_IN_ADDRESS = re.compile(r"://[^\s/@:]*:([^\s@]{1,512})@")
 _PLAIN = re.compile(r"[a-z][a-z0-9+.\-]*://\S*|[\w.\-]*/[\w./\-]*|[0-9.:,\-]{1,12}|true|false|yes|no|on|off|null", re.IGNORECASE)
@@ -52,8 +54,8 @@ def read_literals(file: Path) -> FoundLiterals:
             raise UsageError(f"{file} is too large", hint="name a .env or .netrc file")
         text = content.decode("utf-8-sig")
         if file.name.endswith("netrc"):
-            hosts = netrc.netrc(str(file)).hosts
-            return _chosen([(host, entry[2] or "", True) for host, entry in hosts.items()])
+            netrc.netrc(str(file))  # refuses what is no such file; it keeps only the last login of a machine
+            return _chosen(_passwords(text))
     except OSError as error:
         raise KiteError(f"cannot read {file}: {error.strerror}", hint="name a .env or .netrc file") from error
     except (UnicodeDecodeError, netrc.NetrcParseError):  # its message may quote a line
@@ -65,24 +67,45 @@ def read_literals(file: Path) -> FoundLiterals:
             continue
         found = _LINE.fullmatch(line)
         name, value = (found[1], found[2].strip()) if found else (f"line {number}", bare)
-        quoted = _QUOTED.match(value)
-        value = (quoted[1] or quoted[2] or "") if quoted else _COMMENT.sub("", value)
-        if address := _PASSWORD_IN_ADDRESS.search(value):
-            named.append((name, address[1], True))
-        else:
-            named.append((name, value, found is None or promise(name.encode()) >= Promise.STRONG))
+        for form in _forms(value):
+            if address := _PASSWORD_IN_ADDRESS.search(form):
+                named.append((name, address[1], True))
+            else:
+                named.append((name, form, found is None or promise(name.encode()) >= Promise.STRONG))
     return _chosen(named)
+
+
+def _forms(value: str) -> dict[str, None]:
+    """Return the forms of a value that may be met: as written, without escapes, and with what follows the closing quote."""
+    quoted = _QUOTED.match(value)
+    if quoted is None:
+        return {_COMMENT.sub("", value): None}
+    inner = quoted[1] or quoted[2] or ""
+    after = _COMMENT.sub("", value[quoted.end() :])
+    return dict.fromkeys((inner, _ESCAPED.sub(r"\1", inner) if quoted[1] else inner, inner + after))
+
+
+def _passwords(text: str) -> list[tuple[str, str, bool]]:
+    """Return machine and password of every login of a ``.netrc``."""
+    machine, named = "default", list[tuple[str, str, bool]]()
+    for part in _PART_OF_LOGIN.finditer(text):
+        value = part[3] or part[2] or ""
+        if part[1] == "machine":
+            machine = value
+        elif part[1] == "password":
+            named += [(machine, form, True) for form in dict.fromkeys((value, re.sub(r"\\(.)", r"\1", value)))]
+    return named
 
 
 def _chosen(named: list[tuple[str, str, bool]]) -> FoundLiterals:
     from kite_memory.redaction.chance import stands_in, wordlike
 
     literals: dict[str, None] = {}
-    passed_over: list[str] = []
+    passed_over: dict[str, None] = {}
     for name, value, surely in named:
         plain = not surely and (_PLAIN.fullmatch(value) or wordlike(value.encode()))
         if not SHORTEST <= len(value) <= LONGEST or plain or stands_in(value.encode(), numbered=False) or value.startswith("$"):
-            passed_over.append(name)
+            passed_over[name] = None
         else:
             literals[value] = None
     return FoundLiterals(literals=tuple(literals), passed_over=tuple(passed_over))

@@ -313,7 +313,7 @@ def prose_of(path: Path) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string.lower().replace("_", " ")
         elif token.type == tokenize.COMMENT:
             yield token.start[0], QUOTED.sub("", token.string)
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(path)):
         match node:
             case ast.Expr(value=ast.Constant(value=str(docstring))):
                 yield node.lineno, QUOTED.sub("", docstring)

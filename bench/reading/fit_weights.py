@@ -69,7 +69,7 @@ def candidates(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     raw = bare(clean(text))
     small = raw.lower()
     words = words_of(small)
-    for line in weighed.lines(raw, small, words, labels_of(raw, small, words)):
+    for line in weighed.lines(raw, small, words, labels_of(raw, small, words), len(raw)):
         for start, end, properties in weighed.candidates(raw, small, line):
             yield start, end, tuple(sorted(set(properties)))
 

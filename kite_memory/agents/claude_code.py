@@ -31,6 +31,10 @@ _AWKWARD_ON_WINDOWS = re.compile(r"[\"%!$`^&|<>\r\n]")
 _PLAIN_ON_WINDOWS = re.compile(r"[\w./:-]+", re.ASCII)
 _UNQUOTED_ON_WINDOWS = re.compile(r"\"?[A-Za-z]:/")
 _WORD_ON_WINDOWS = re.compile(r"\"([^\"]*)\"|(\S+)")
+_BETWEEN_QUOTES = re.compile(r"\"[^\"]*\"|'[^']*'")
+_GOES_ON = re.compile(r"[;|\n]|(?<!>)&(?![>\d])\s*\S")
+_CALLS = "& "
+"""What PowerShell needs before a quoted program, which it takes for a mere string otherwise."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 
 
@@ -73,9 +77,11 @@ def shell_line(words: Sequence[str], *, windows: bool) -> str:
 def is_ours(command: str) -> bool:
     """Return whether the program that a shell line starts is our client: ``kmem-hook``, or an interpreter on its file.
 
-    A line of the person's own that only mentions it is theirs.
+    A line of the person's own that only mentions it is theirs, and one that goes on with another command.
     """
-    slashed = command.replace("\\", "/")
+    slashed = command.replace("\\", "/").removeprefix(_CALLS)
+    if _GOES_ON.search(_BETWEEN_QUOTES.sub("", slashed)):
+        return False
     try:
         words = shlex.split(slashed)
     except ValueError:
@@ -111,6 +117,7 @@ TIMEOUT_SECONDS = 5
 """A hook over its limit is discarded and the prompt continues. Our client itself gives up after 0.3 s."""
 
 _NEW = "{}\n"
+_BLANK = "\ufeff \t\r\n"
 _UNTOUCHED = "mend settings.json first; nothing was changed"
 
 
@@ -168,21 +175,23 @@ def plan_install(
 ) -> Plan:
     """Plan settings in which each of ``events``, and no other, runs ``command`` once, and rules in ``allow`` need no asking.
 
-    Our older command is updated in place. Raises `SettingsUnreadable` for what is not JSON, or not shaped as the agent's settings
-    are. ``comments``: the agent reads JSON with comments. ``flat``: an event lists its commands, not groups of them.
+    The rules come with the first hook: who has withdrawn one since is not given it again. Our older command is updated in place.
+    Raises `SettingsUnreadable` for what is not JSON, or not shaped as the agent's settings are. ``comments``: the agent reads JSON
+    with comments. ``flat``: an event lists its commands, not groups of them.
     """
-    now = _NEW if text is None or not text.strip("\ufeff \t\r\n") else text
+    now = _NEW if text is None or not text.strip(_BLANK) else text
+    opens = () if any(_ours(_root(now, comments))) else allow
     if flat and (root := _root(now, comments)).get("version") is None:
         now = settings_edit.add_member(now, root, "version", 1)
     for event in events:
         now = _wired(now, event, command, comments, flat)
     while astray := next((place for place in _ours(_root(now, comments)) if place.event_name not in events), None):
         now = _without(now, astray, comments)
-    for rule in allow:
+    for rule in opens:
         now = _allowed(now, rule, comments)
     if now == text:
         return Nothing(because="the hooks are there already")
-    also = "; the agent may open notes unasked" if allow else ""
+    also = "; the agent may open notes unasked" if opens else ""
     return Edit(before=text, after=now, because=f"{when_it_runs(events)}{also}")
 
 
@@ -206,23 +215,28 @@ def plan_uninstall(text: str | None, earlier: Sequence[str | None] = (), *, comm
     ``earlier`` are the file's backups, latest first: if one of them plus our hooks is exactly this text, the file was not edited
     since, and that backup is restored to the byte.
     """
-    if text is None or not text.strip("\ufeff \t\r\n") or not (places := tuple(_ours(_root(text, comments)))):
+    if text is None or not text.strip(_BLANK):
+        return Nothing(because="our hooks are not installed")
+    rules = [rule for rule in OPENS_NOTES if not (earlier and _was_theirs(earlier[-1], rule))]  # the oldest has no traces of ours
+    places = tuple(_ours(_root(text, comments)))
+    if not places and not (earlier and any(_holds(text, rule, comments) for rule in rules)):
         return Nothing(because="our hooks are not installed")
     because = "removes our hooks and nothing else"
-    for old in earlier:
-        if any(_became(old, text, places[0].command.value, events, allow) for events in _EVER for allow in (OPENS_NOTES, ())):
+    for old in earlier if places else ():
+        if any(
+            _became(old, text, places[0].command.value, events, allow, rules) for events in _EVER for allow in (OPENS_NOTES, ())
+        ):
             return Edit(before=text, after=old, because=because)
     after = text
     while place := next(_ours(_root(after, comments)), None):
         after = _without(after, place, comments)
-    for rule in OPENS_NOTES:
-        if not any(_was_theirs(old, rule) for old in earlier):
-            after = _disallowed(after, rule, comments)
+    for rule in rules:
+        after = _disallowed(after, rule, comments)
     return Edit(before=text, after=after, because=because)
 
 
 def status(text: str | None, events: Sequence[str] = EVENTS, *, comments: bool = False) -> Status:
-    if text is None or not text.strip("\ufeff \t\r\n"):
+    if text is None or not text.strip(_BLANK):
         return Status(hooks=(), missing=tuple(events))
     root = _root(text, comments)
     hooks = tuple(Hook(event=place.event_name, command=place.command.value) for place in _ours(root))
@@ -232,11 +246,12 @@ def status(text: str | None, events: Sequence[str] = EVENTS, *, comments: bool =
     return Status(hooks=hooks, missing=tuple(event for event in events if event not in wired), disabled=disabled)
 
 
-def _became(old: str | None, text: str, command: str, events: Sequence[str], allow: Sequence[str]) -> bool:
+def _became(old: str | None, text: str, command: str, events: Sequence[str], allow: Sequence[str], rules: Sequence[str]) -> bool:
+    """Return whether our hooks turn ``old`` into this text, and it holds neither hooks nor ``rules`` of ours."""
     try:
         match plan_install(old, command, events, allow=allow):
             case Edit(after=after) if after == text:
-                return not status(old).hooks
+                return not status(old).hooks and not any(_holds(old, rule, False) for rule in rules)
             case _:
                 return False
     except SettingsUnreadable:
@@ -358,10 +373,14 @@ def _at(rules: Array, rule: str) -> int | None:
     return next((at for at, each in enumerate(rules.items) if isinstance(each, String) and each.value == rule), None)
 
 
+def _holds(text: str | None, rule: str, comments: bool) -> bool:
+    return bool(text and text.strip(_BLANK)) and _disallowed(text or "", rule, comments) != text
+
+
 def _was_theirs(old: str | None, rule: str) -> bool:
     """Return whether the rule was there before our hooks."""
     try:
-        return bool(old) and not status(old).hooks and _disallowed(old or "", rule, False) != old
+        return not status(old).hooks and _holds(old, rule, False)
     except SettingsUnreadable:
         return False
 
@@ -424,7 +443,8 @@ class HookDialect:
     ``timeout`` is a hook's limit in the agent's own unit; ``flat`` settings have none of ours. ``note`` is what a person must know
     besides.
 
-    The command names the agent, so that the answer has that agent's format. ``comments`` may stand in its settings.
+    The command names the agent, so that the answer has that agent's format. ``comments`` may stand in its settings; ``powershell``
+    runs its hooks on Windows.
     """
 
     name: str
@@ -435,10 +455,12 @@ class HookDialect:
     note: str = ""
     comments: bool = False
     flat: bool = False
+    powershell: bool = False
 
     def plan_install(self, text: str | None, command: str) -> Plan:
         try:
-            ours = f"{command} --agent {self.name}"
+            calls = _CALLS if self.powershell and command.startswith('"') else ""
+            ours = f"{calls}{command} --agent {self.name}"
             plan = plan_install(text, ours, self.events, comments=self.comments, flat=self.flat)
             timed = self._timed((plan.after if isinstance(plan, Edit) else text) or "")
         except SettingsUnreadable as error:
@@ -452,6 +474,7 @@ class HookDialect:
         try:
             plan = plan_uninstall(text, comments=self.comments)
             command = next((hook.command for hook in self.status(text).hooks), "").removesuffix(f" --agent {self.name}")
+            command = command.removeprefix(_CALLS)
         except SettingsUnreadable as error:
             raise self._as_ours(error) from error
         if isinstance(plan, Nothing):
@@ -490,7 +513,7 @@ class HookDialect:
 
 def _limits(text: str, comments: bool) -> Iterator[Literal]:
     """Yield the ``timeout`` of each of our hooks."""
-    root = settings_edit.read(text, comments=comments) if text.strip("\ufeff \t\r\n") else None
+    root = settings_edit.read(text, comments=comments) if text.strip(_BLANK) else None
     hooks = root.get("hooks") if isinstance(root, Object) else None
     for member in hooks.members if isinstance(hooks, Object) else ():
         for group in member.value.items if isinstance(member.value, Array) else ():

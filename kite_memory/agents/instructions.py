@@ -60,7 +60,7 @@ def signed(said: str, comment: str) -> str:
 
 
 def plan_add_file(text: str | None, ours: str, name: str) -> Plan:
-    if text == ours:
+    if text is not None and text.replace("\r\n", "\n") == ours:
         return Nothing(because=f"{name} is there already")
     if text is not None and not is_ours(text):
         return Nothing(because=f"there is a {name} of your own, which stays")
@@ -144,19 +144,23 @@ def _plan_remove(text: str | None, block: str, earlier: Sequence[str | None]) ->
             return Edit(before=text, after=old, because=because)
     start, end = place
     before, rest = text[:start], text[end:]
-    if before.endswith("\n\n") and not rest.strip():
-        before = before[:-1]
+    for line_end in ("\n", "\r\n"):
+        if before.endswith(line_end * 2) and not rest.strip():
+            before = before.removesuffix(line_end)
     if not (before + rest).strip():
         return Edit(before=text, after=None, because=f"{because}; there is nothing else in it")
     return Edit(before=text, after=before + rest, because=because)
 
 
 def _with(text: str, block: str) -> str:
-    if place := _place(text, block):
-        return text[: place[0]] + block + text[place[1] :]
-    if not text.strip():
-        return block
-    return text + ("" if text.endswith("\n") else "\n") + "\n" + block
+    """Return the text with the block, with the line ends that are there."""
+    place = _place(text, block)
+    start, stop = place or (0, len(text))
+    end = "\r\n" if "\r\n" in text[start:stop] else "\n"
+    ours = block.replace("\n", end)
+    if place or not text.strip():
+        return text[:start] + ours + text[stop:]
+    return text + ("" if text.endswith("\n") else end) + end + ours
 
 
 def _place(text: str, block: str) -> tuple[int, int] | None:

@@ -20,6 +20,8 @@ NAME = "kite-memory"
 
 _BLANK = "\ufeff \t\r\n"
 _UNTOUCHED = "nothing was changed"
+_PLACES = frozenset({"KMEM_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"})
+"""Variables that we may set. The rest in an entry's environment is the person's."""
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -78,14 +80,26 @@ class McpDialect:
         if text is None or (entry := self._entry_in(text)) is None or not is_ours(entry):
             return Nothing(because="our server is not in it")
         because = "removes our MCP server and nothing else"
+        after = self._without(text)
+        if self._entry_in(after) is not None:
+            raise SettingsUnreadable(
+                f"our server in {self.title}'s settings is not in a table of its own",
+                hint=f"delete {NAME} below `{self.key}` by hand",
+            )
         server = _server_of(entry, self.environment)
         for old in earlier:
             if server is not None and self._became(old, text, server):
                 return Edit(before=text, after=old, because=because)
-        return Edit(before=text, after=self._without(text), because=because)
+        return Edit(before=text, after=after, because=because)
 
     def connected(self, text: str | None) -> bool:
         return text is not None and is_ours(self._entry_in(text))
+
+    def command_in(self, text: str | None) -> tuple[str, ...]:
+        """Return the command and arguments of our entry; nothing without one."""
+        entry = None if text is None else self._entry_in(text)
+        server = _server_of(entry, self.environment) if is_ours(entry) else None
+        return () if server is None else (server.command, *server.args)
 
     def _with(self, text: str | None, server: ServerCommand) -> str:
         entry = self.entry(server)
@@ -95,9 +109,14 @@ class McpDialect:
                 f"{self.title} has another MCP server called {NAME}", hint="nothing was changed; give that one another name"
             )
         theirs = {name: value for name, value in existing.items() if name not in self._own} if isinstance(existing, dict) else {}
+        variables = existing.get(self.environment) if isinstance(existing, dict) else None
+        if isinstance(variables, dict) and (kept := {name: value for name, value in variables.items() if name not in _PLACES}):
+            entry[self.environment] = {**kept, **server.environment}
         if text is not None and existing == {**theirs, **entry}:
             return text
         if text is not None and existing is not None:
+            if self.language == "toml":
+                return self._updated_toml(text, entry)
             text, entry = self._without(text), {**entry, **theirs}
         return self._added_toml(text or "", entry) if self.language == "toml" else self._added_json(text, entry)
 
@@ -166,6 +185,24 @@ class McpDialect:
         lines = [f"[{self.key}.{NAME}]", *(f"{_toml_name(name)} = {_toml_value(value)}" for name, value in entry.items())]
         gap = "" if not text.strip(_BLANK) else "\n" if text.endswith("\n") else "\n\n"
         return self._checked(text, text + gap + "\n".join(lines) + "\n")
+
+    def _updated_toml(self, text: str, entry: dict[str, Value]) -> str:
+        """Change our table in its place, with the person's comments in it."""
+        import tomlkit
+
+        document = tomlkit.parse(text.removeprefix("\ufeff"))
+        ours: Any = document[self.key][NAME]
+        for name in self._own - entry.keys():
+            ours.pop(name, None)
+        for name, value in entry.items():
+            now = ours.get(name)
+            if isinstance(now, dict) and isinstance(value, dict):
+                for variable in set(now) - value.keys():
+                    del now[variable]
+                now.update({variable: each for variable, each in value.items() if now.get(variable) != each})
+            elif now != value:
+                ours[name] = value
+        return self._checked(text, ("\ufeff" if text.startswith("\ufeff") else "") + tomlkit.dumps(document))
 
     def _removed_toml(self, text: str) -> str:
         """Remove our table and those below it, up to the next table that is not ours and the comments before that."""

@@ -261,6 +261,7 @@ GEMINI_HOOKS = HookDialect(
     events=("BeforeAgent", "AfterTool"),
     timeout=5_000,
     comments=True,
+    powershell=True,
 )
 """Without `SessionStart`: its output is put in front of the person's first prompt, and a client that is resumed (0.61) takes every
 prompt that begins so for one of its own and drops it. The output of `BeforeAgent` stands behind the prompt."""

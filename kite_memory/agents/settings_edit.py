@@ -401,9 +401,20 @@ def apply(edit: Edit, path: Path, backups: Path, now: datetime | None = None) ->
     return backup
 
 
+_BACKUP = re.compile(r"(.+)\.\d{8}T\d{6}\.\d{6}Z(\.absent)?")
+
+
 def backed_up(path: Path, backups: Path) -> tuple[str | None, ...]:
     """Return what was there before each of our changes, latest first; ``None`` for no file."""
     return tuple(None if kept.suffix == _ABSENT else _text(kept) for kept in reversed(_kept(_backup_name(path), backups)))
+
+
+def names_backed_up(backups: Path) -> set[str]:
+    """Return the names of all files that were ever changed, each behind its folder's name and a hyphen."""
+    try:
+        return {found[1] for path in backups.iterdir() if (found := _BACKUP.fullmatch(path.name))}
+    except FileNotFoundError:
+        return set()
 
 
 def _backup_name(path: Path) -> str:
@@ -421,9 +432,8 @@ def _back_up(text: str | None, name: str, backups: Path, now: datetime) -> Path:
 
 
 def _kept(name: str, backups: Path) -> list[Path]:
-    ours = re.compile(re.escape(name) + r"\.\d{8}T\d{6}\.\d{6}Z(\.absent)?")
     try:
-        return sorted(path for path in backups.iterdir() if ours.fullmatch(path.name))
+        return sorted(path for path in backups.iterdir() if (found := _BACKUP.fullmatch(path.name)) and found[1] == name)
     except FileNotFoundError:
         return []
 

@@ -17,7 +17,16 @@ from typing import Literal, Protocol, TypeVar
 
 import orjson
 
-from kite_memory.app.session_context import ABOUT, TOOL_EVENTS, HookContext, ToolCall, last_work, read_hook_input
+from kite_memory.app.session_context import (
+    ABOUT,
+    TOOL_EVENTS,
+    EarlierWork,
+    HookContext,
+    HookInput,
+    ToolCall,
+    last_work,
+    read_hook_input,
+)
 from kite_memory.distill.judge import JudgeQueue, RedactingJudge, Report, bounded_question, fit_to_leave
 from kite_memory.errors import KiteError
 from kite_memory.model.event import EventType
@@ -154,6 +163,7 @@ class HookHandler:
         self._team = team
         self._monotonic = monotonic_clock
         self._left_to_do = left_to_do
+        self._work = EarlierWork(timeline, clock)
         self._capture = capture
         self._timeline = timeline
         self._judges = None
@@ -193,15 +203,16 @@ class HookHandler:
         key = blake2b(body, digest_size=16, person=agent.encode()[:16]).digest()
         if self._is_repeated(key):
             return "", delivery
+        call = read_hook_input(body)
         try:
-            text = self._reply(body, agent, delivery, silent=silent)
+            text = self._reply(call, agent, delivery, silent=silent)
         except BaseException:
             self._forget_answer(key)
             delivery.lost()
             raise
         if text:
             delivery.add_callbacks(lost=partial(self._forget_answer, key))
-        else:
+        elif silent or call is None or call.event != "UserPromptSubmit":  # otherwise nothing was found, and nothing will be
             self._forget_answer(key)
         return text, delivery
 
@@ -229,8 +240,7 @@ class HookHandler:
         with self._lock:
             self._answered.pop(key, None)
 
-    def _reply(self, body: bytes, agent: str, delivery: Delivery, *, silent: bool) -> str:
-        call = read_hook_input(body)
+    def _reply(self, call: HookInput | None, agent: str, delivery: Delivery, *, silent: bool) -> str:
         if call is None or call.is_subagent or (call.from_cursor and agent == _CLAUDE_CODE):
             return ""  # Cursor can run Claude Code's hooks beside its own, which answer
         context = HookContext(call, agent, self._timeline)
@@ -338,7 +348,10 @@ class HookHandler:
         prompt = _prompt(context, left)
         injection = self._recall.answer(prompt, delivery=delivery)
         left = self._spend(session, _cost(injection), delivery)
-        text = "\n".join(filter(None, (opening, injection.block)))
+        work = self._work.asked(context.text, context.project, besides=session, begins=not prompt.situation.position)
+        earlier = work.block() if context.project else ""
+        left = self._spend(session, estimated_tokens(earlier), delivery)
+        text = "\n".join(filter(None, (opening, earlier, injection.block)))
         if query is not None and left >= _LEAST_TOKENS and len(injection.hits) < self._recall.notes_per_prompt:
             of_team = self._recall.from_the_team(prompt, query.hits(), beside=injection, tokens=left, delivery=delivery)
             left = self._spend(session, _cost(of_team), delivery)

@@ -86,6 +86,7 @@ class _Kept:
     page_before: str
     page_after: str
     noted: str
+    at: str
 
 
 def use_of_notes(sessions: Sessions, memory: SessionMemory) -> Callable[[Note], NoteUse]:
@@ -191,13 +192,16 @@ class Consolidation:
             git = self._committed(message)
             return {"steps": listed, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
 
-    def undo(self) -> Json:
+    def undo(self, *, dry_run: bool = False) -> Json:
         """Undo the last consolidation; called again, the one before it.
 
-        A step with a note that was edited since is left as it is; so is the page.
+        A step with a note that was edited since is left as it is; so is the page. With ``dry_run`` the result says what would be
+        done.
         """
         with self._lock:
             kept = self._kept()
+            if dry_run:
+                return self._to_undo(kept)
             if kept is None:
                 return {"undone": 0, "left_alone": [], "page": False, "git": ""}
             left: list[str] = []
@@ -217,6 +221,22 @@ class Consolidation:
             self._write_records(self._records()[:-1])
             git = self._committed("Undo the last consolidation") if undone or page else ""
             return {"undone": undone, "left_alone": left, "page": page, "git": git}
+
+    def _to_undo(self, kept: _Kept | None) -> Json:
+        if kept is None:
+            return {"at": "", "steps": [], "left_alone": [], "page": False}
+        steps: list[list[Json]] = []
+        left: list[str] = []
+        later: dict[str, str] = {}  # a file of several steps, as it will be by then
+        for each in reversed(kept.steps):
+            now = {change.path: later.get(change.path, self._text(change.path)) for change in each.changes}
+            if any(now[change.path] not in (change.after, change.before) for change in each.changes):
+                left += now
+            elif any(now[change.path] == change.after for change in each.changes):
+                steps.append([{"path": path, "removed": path in each.made} for path in now])
+                later.update((change.path, change.before) for change in each.changes)
+        page = kept.page_before != kept.page_after == self._vault.pages.read(PAGE)
+        return {"at": kept.at, "steps": steps, "left_alone": left, "page": page}
 
     def erase_copies(self) -> None:
         """Delete what repeats forgotten text: the undo record, with the earlier text of notes, and openings in the journal."""
@@ -523,7 +543,9 @@ class Consolidation:
         page = str(header["page_before"])
         steps = {each["place"]: _done_of(each) for each in rest if "place" in each}
         after = next((str(each["page_after"]) for each in rest if "page_after" in each), page)
-        return _Kept(steps=tuple(steps.values()), page_before=page, page_after=after, noted=str(header["noted"]))
+        return _Kept(
+            steps=tuple(steps.values()), page_before=page, page_after=after, noted=str(header["noted"]), at=str(header["at"])
+        )
 
 
 def _read_in(step: Step) -> Iterator[Note]:

@@ -177,7 +177,11 @@ def ground_json(ground: Ground, *, blank: bool) -> Json:
 
 
 class NoteForgetting:
-    """The operation that forgets notes, with their evidence. ``erase`` deletes all other copies of forgotten text."""
+    """The operation that forgets notes, with their evidence.
+
+    ``erase`` deletes all other copies of forgotten text. ``erase_transcripts`` deletes the transcripts of the saved conversations
+    from which the notes came, and returns a sentence for each.
+    """
 
     def __init__(
         self,
@@ -189,6 +193,7 @@ class NoteForgetting:
         pages: VaultPages,
         after_forgetting: Callable[[Sequence[Note]], None],
         erase: Callable[[Forgetting], list[str]] = lambda erasing: erasing.purge_files({}),
+        erase_transcripts: Callable[[Sequence[Note]], list[str]] = lambda notes: [],
         write_days_again: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime],
     ) -> None:
@@ -199,6 +204,7 @@ class NoteForgetting:
         self._pages = pages
         self._forgot = after_forgetting
         self._erase = erase
+        self._erase_transcripts = erase_transcripts
         self._write_days_again = write_days_again
         self._clock = clock
 
@@ -237,6 +243,7 @@ class NoteForgetting:
             listed = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
             if not dry_run:
                 self._forgetting.forget_events(grounds, blank=with_evidence)  # first: without the notes, their evidence is lost
+                remarks += self._erase_transcripts(chosen) if with_evidence else []
                 named_too = {every["path"] for every in listed}
                 for each, gone in zip(listed, self._forgetting.forget_notes(chosen), strict=True):
                     each["trash"] = str(self._vault.root / gone.trashed)

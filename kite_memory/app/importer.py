@@ -16,7 +16,8 @@ from kite_memory.exchange.importing import Pieces, format_of, pieces
 from kite_memory.model.note import Amend, Create, Note, NoteStatus, Skip, Supersede
 from kite_memory.projects import project_of
 from kite_memory.vault import Vault, links
-from kite_memory.vault.ledger import KnownFile
+from kite_memory.vault.drafting import Draft
+from kite_memory.vault.ledger import KeyPlace, KnownFile
 from kite_memory.vault.links import Link
 from kite_memory.vault.notefile import body_of, with_body
 from kite_memory.vault.wording import body_key
@@ -62,7 +63,7 @@ class Importer:
             passed[f"the rest of a note of more than {MOST_BODY:,} characters"] = cut
         alone = nullcontext() if dry_run else self._vault.undisturbed()
         with self._lock, alone:
-            actions = self._vault.planner.plan(made)
+            actions = self._vault.planner.plan([self._without_taken_key(each) for each in made])
             reported = [_action_json(action) for action in actions]
             if not dry_run:
                 outcomes = self._vault.planner.carry_out(actions)
@@ -90,6 +91,13 @@ class Importer:
         there = self._vault.notes.raw(piece.name)
         stands = there is not None and body_key(body_of(there.decode(errors="replace"))) in said
         return NotImported(name=piece.name, reason=_HERE) if stands or any(map(self._vault.known.holds_words, said)) else piece
+
+    def _without_taken_key(self, draft: Draft) -> Draft:
+        """Return the draft without its key if another note has that here: it would answer in place of what is kept."""
+        there = self._vault.keys.find(KeyPlace.of(draft.note)) if draft.note.key else None
+        if there is None or there.note.id == draft.note.id:
+            return draft
+        return replace(draft, note=replace(draft.note, key=""))
 
     def _led(self, taken: Iterable[Foreign | ReimportedNote | NotImported], *, accepted: bool) -> set[str]:
         """Restore the references between imported notes once all are here, and return the paths of changed notes.

@@ -14,7 +14,7 @@ from kite_memory.text.quoting import plain, plain_line, quoted
 from kite_memory.vault import Vault
 from kite_memory.vault.known import KnownNotes
 from kite_memory.vault.ledger import KnownFile, PageOfNotes
-from kite_memory.vault.notefile import FOLDERS
+from kite_memory.vault.notefile import FOLDERS, body_of
 from kite_memory.vault.review_page import version
 from kite_memory.vault.usefulness import asked_and_said
 
@@ -99,10 +99,11 @@ class NoteView:
         shown = self.show(note=called)
         return {"id": shown["id"] or shown["path"], "path": shown["path"], "text": shown["text"].rstrip("\n")}
 
-    def show(self, *, note: str, history: bool = False, expired: bool = False) -> Json:
+    def show(self, *, note: str, history: bool = False, expired: bool = False, source: bool = False) -> Json:
         """Return one note. With ``history``, also all versions of a note under a key, newest first.
 
         With ``expired``, a note that has expired is returned as well. Without the two, ``note`` may be a conversation's citation.
+        With ``source``, also its text as it is in the file, which is not for a terminal.
         """
         if not (history or expired) and (said := self._conversation(note)):
             return _conversation_json(note, said)
@@ -121,6 +122,8 @@ class NoteView:
             "version": version(found),
             "became": became_of(found),
         }
+        if source:
+            view["source"] = body_of(text)
         if history:
             view["versions"] = [
                 {"version": each.version, "at": each.at.isoformat(), "by": plain_line(each.by), "text": plain(each.body)}

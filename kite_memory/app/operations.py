@@ -6,6 +6,7 @@ process does the work.
 
 import inspect
 import logging
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +18,13 @@ from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView, explained_json, known_project, note_json, pointer_json, quote_json
 from kite_memory.app.review import NoteChanged
 from kite_memory.app.searching import hit_json
-from kite_memory.app.session_context import before
+from kite_memory.app.session_context import EarlierWork, before
 from kite_memory.app.timeline_queries import since
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.projects import branch_of, project_of
 from kite_memory.recall.recall import Recall
+from kite_memory.recall.rendering import likely_tokens
 from kite_memory.recall.select import Prompt
 from kite_memory.redaction import drop_private, redact
 from kite_memory.text.display import duration
@@ -103,10 +105,12 @@ class PromptAnswers:
         timeline: Timeline,
         recall: Recall,
         note_view: NoteView,
+        clock: Callable[[], datetime],
     ) -> None:
         self._timeline = timeline
         self._recall = recall
         self._note_view = note_view
+        self._work = EarlierWork(timeline, clock)
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {"recall": self.recall}
@@ -120,12 +124,16 @@ class PromptAnswers:
         began = time.perf_counter()
         asked = self._prompt(drop_private(prompt), session, cwd)
         injection = self._recall.answer(asked, remember=False)
+        begins = not asked.situation.position
+        work = self._work.asked(asked.text, asked.project, besides=asked.session, begins=begins)
+        earlier = work.block() if asked.project else ""
         answer: Json = {
-            "silent": injection.silent,
-            "reason": injection.reason,
+            "silent": injection.silent and not earlier,
+            "reason": "it asks about the work itself" if earlier and injection.silent else injection.reason,
             "took_ms": since(began),
-            "block": injection.block,
-            "tokens": injection.tokens,
+            "block": "\n".join(filter(None, (earlier, injection.block))),
+            "tokens": injection.tokens + (likely_tokens(earlier) if earlier else 0),
+            "work": [{"text": line.text, "evidence": list(line.evidence)} for line in work.lines] if earlier else [],
             "notes": [{**hit_json(hit), "evidence": list(hit.note.evidence)} for hit in injection.hits],
             "pointers": [pointer_json(pointer) for pointer in injection.pointers],
             "quotes": [quote_json(quote) for quote in injection.quotes],
@@ -230,7 +238,8 @@ class NoteChanges:
 
         With ``seen``, only if the note is still of that `version`.
         """
-        words = redact(drop_private(body)).strip().replace("\r\n", "\n")
+        given = _without_blank_ends(body.replace("\r\n", "\n"))
+        words = _without_blank_ends(redact(drop_private(given)))
         if not words:
             raise UsageError("a note needs a text", hint="to remove it, forget it")
         with self._vault.lock:
@@ -245,7 +254,15 @@ class NoteChanges:
                 self._vault.edits.disown(found.id)
             self._indexer.refresh({found.path})
             edited = self._note_view.found(found.path)
-        return {**note_json(edited), "left_out": words != body.strip().replace("\r\n", "\n")}
+        return {**note_json(edited), "left_out": words != given}
+
+
+def _without_blank_ends(text: str) -> str:
+    """Return the text without blank lines at its beginning and end. The first line's indent stays: it may be code."""
+    return _BLANK_LINES.sub("", text).rstrip()
+
+
+_BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+")
 
 
 def _kind(text: str) -> NoteKind:

@@ -14,12 +14,13 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 from kite_memory.app.searching import answers, is_an_answer, nearness_of_turns
+from kite_memory.app.session_context import EarlierWork
 from kite_memory.app.timeline_queries import TimelineQueries, named, no_polisher
 from kite_memory.app.timeline_queries import since as time_since
 from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Polisher, Unsaid, WrittenAnswer
 from kite_memory.distill.prose import clean, one_line, sentences, stems
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.model.event import Event, EventType, EvidenceReference
+from kite_memory.model.event import Event, EventType, EvidenceReference, Session
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteStatus
 from kite_memory.projects import project_of
@@ -28,11 +29,11 @@ from kite_memory.recall.search import Query
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import age, clip, without_emphasis
+from kite_memory.text.display import age, clip, is_chatter, ungreeted, without_emphasis
 from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
-from kite_memory.timeline.store import CardHit, EventHit, Timeline
+from kite_memory.timeline.store import CardHit, Timeline
 from kite_memory.vault.known import StoredNotes
 from kite_memory.vault.lifecycle import at_odds
 from kite_memory.vault.usefulness import asked_and_said
@@ -41,13 +42,10 @@ if TYPE_CHECKING:
     from kite_memory.app.searching import SearchableNotes
     from kite_memory.timeline.conversations import Vector
 
-NOTES = 8
-EVENTS = 12
+NOTES, EVENTS = 8, 12
 _MOST_SENTENCES, _MOST_OF_TWO = 5, 7
 """Sentences of an answer without a model, and of one that quotes two conversations."""
-_SENTENCE = 320
-_READ = 6_000
-_SENTENCES_OF_A_PIECE = 60
+_SENTENCE, _SENTENCES_OF_A_PIECE, _READ = 320, 60, 6_000
 _LEAST_COVERED = 0.4
 """Least share of the question's words, by weight, that a sentence repeats; it must repeat two words, if there are two."""
 _NEAR = 0.4
@@ -129,13 +127,14 @@ class Evidence:
     """Of a note, the person's words that its body begins with; what it says answers them."""
     rests_on: frozenset[str] = frozenset()
     """Of a note, its own evidence."""
+    elsewhere: bool = False  # a note of another project than the question's
 
     @property
     def piece(self) -> EvidencePiece:
         return EvidencePiece(head=f"{self.title}, {self.at:%Y-%m-%d}", text=self.text)
 
 
-def of_note(hit: Hit) -> Evidence:
+def of_note(hit: Hit, here: str = "") -> Evidence:
     note = hit.note
     status = "" if note.status is NoteStatus.ACCEPTED else f", {note.status.value}"
     asked, said = asked_and_said(redact(drop_private(prose(note.body)))[:_READ])
@@ -149,20 +148,19 @@ def of_note(hit: Hit) -> Evidence:
         name=note.name,
         asked=asked,
         rests_on=frozenset(note.evidence),
+        elsewhere=bool(here) and note.project not in ("", here),
     )
 
 
-def of_event(hit: EventHit) -> Evidence:
-    event = hit.event
-    what = event.type.value.replace("_", " ")
-    project = f" in {hit.session.project}" if hit.session.project else ""
+def of_event(event: Event, session: Session, score: float) -> Evidence:
+    project = f" in {session.project}" if session.project else ""
     return Evidence(
         kind="event",
         reference=event.reference,
-        title=f"{what}{project}",
+        title=f"{event.type.value.replace('_', ' ')}{project}",
         at=event.at,
         text=_said_by(event),
-        score=hit.score,
+        score=score,
         by_agent=event.role == "assistant" and event.type is EventType.ASSISTANT_MESSAGE,
     )
 
@@ -179,23 +177,6 @@ class Settled:
     later: datetime | None = None
 
 
-def of_conversation(hit: CardHit, turn: Sequence[Event]) -> list[Evidence]:
-    """Return the messages of a turn, a piece of evidence for each."""
-    project = f" in {hit.session.project}" if hit.session.project else ""
-    return [
-        Evidence(
-            kind="event",
-            reference=event.reference,
-            title=f"{event.type.value.replace('_', ' ')}{project}",
-            at=event.at,
-            text=_said_by(event),
-            score=hit.score,
-            by_agent=event.role == "assistant",
-        )
-        for event in turn
-    ]
-
-
 def quoted_turns(said: Sequence[Event], matched: str, question: str) -> list[tuple[Event, ...]]:
     """Return turns of a conversation, each a prompt with the agent's last words: the one that shares most words with the question,
     the user's next words that settle something, and the last such words if they share a word with it, too.
@@ -209,6 +190,8 @@ def quoted_turns(said: Sequence[Event], matched: str, question: str) -> list[tup
         for event, after in zip_longest(said, said[1:])
         if event.role == "user"
     ]
+    if not turns:
+        return []
     stemmed = [stems(" ".join(event.text for event in turn)) for turn in turns]
     about = [each & wanted for each in stemmed]
     at = max(range(len(turns)), key=lambda place: (len(about[place]), any(about) and turns[place][0].id == matched, -place))
@@ -241,15 +224,14 @@ def sentences_of_evidence(conversations: Sequence[Settled], evidence: Sequence[E
     quotes: list[CitedSentence] = []
     for each in conversations:
         said = evidence[each.said]
-        marked = f" (it came up again on {each.later:%Y-%m-%d})" if each.later else ""
-        quotes.append(
-            CitedSentence(text=f"On {said.at:%Y-%m-%d}{marked}: “{clip(one_line(said.text), _QUOTED)}”", rests_on=(each.said,))
-        )
+        marked = f" (it came up again on {each.later.astimezone():%Y-%m-%d})" if each.later else ""
+        text = f"On {said.at.astimezone():%Y-%m-%d}{marked}: “{clip(ungreeted(said.text), _QUOTED)}”"
+        quotes.append(CitedSentence(text=text, rests_on=(each.said,)))
         if each.recap is not None:
             recap = [
                 each for each in _sentences_of(evidence[each.recap]) if not _OFFER.match(each[0]) and not each[0].endswith("?")
             ]
-            first = max(range(len(recap)), key=lambda at: len(recap[at][1] & wanted), default=0)
+            first = max(range(len(recap) - 2), key=lambda at: len(recap[at][1] & wanted), default=0)
             text = " ".join(text for text, _ in recap[first : first + 3])
             if len(text.split()) >= _SAYING_WORDS:
                 quotes.append(CitedSentence(text=clip(text, _QUOTED), rests_on=(each.recap,)))
@@ -320,7 +302,8 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[CitedSentence,
                 other.dated = True
     return tuple(
         CitedSentence(
-            text=(f"{evidence[next(iter(each.places))].at:%Y-%m-%d}: " if each.dated else "") + clip(each.text, _SENTENCE),
+            text=(f"{evidence[next(iter(each.places))].at.astimezone():%Y-%m-%d}: " if each.dated else "")
+            + clip(each.text, _SENTENCE),
             rests_on=tuple(each.places),
         )
         for each in chosen
@@ -364,7 +347,7 @@ def _sentences_of(piece: Evidence) -> Iterator[tuple[str, frozenset[str]]]:
     taken = 0
     for paragraph in _PARAGRAPH.split(_CODE.sub("\n\n", piece.text)):
         for sentence in sentences(without_emphasis(_LINE_MARKUP.sub("", paragraph))):
-            if len(sentence) >= 12 and taken < _SENTENCES_OF_A_PIECE:
+            if len(sentence) >= 12 and taken < _SENTENCES_OF_A_PIECE and not is_chatter(sentence):
                 taken += 1
                 yield sentence, stems(f"{piece.asked} {sentence}" if taken == 1 else sentence)
     if not taken and piece.text.strip():
@@ -387,7 +370,6 @@ def _by_meaning(evidence: Sequence[Evidence]) -> tuple[CitedSentence, ...]:
 
 
 Json = dict[str, Any]
-
 _LONGEST_QUESTION = 4_000
 
 
@@ -424,11 +406,13 @@ class QuestionAnswering(TimelineQueries):
         words = redact(drop_private(beginning(question, _LONGEST_QUESTION))).strip()
         if not words:
             raise UsageError("there is no question", hint='as in: kmem ask "why did we choose postgres?"')
+        here = named(project) or project_of(cwd)
+        if not since and (work := EarlierWork(self._timeline, self._clock).asked(words, here)).lines:
+            return {**work.answer(words), "took_ms": time_since(began)}
         evidence, conversations = self._evidence(words, named(project), age(since, self._clock()), cwd)
         answerer = None if offline else self._answerer()
-        by, remark = "offline", ""
+        by, remark, dropped = "offline", "", 0
         sentences: Sequence[CitedSentence] = ()
-        dropped = 0
         if answerer is not None and evidence:
             match answerer.answer(words, [each.piece for each in evidence]):
                 case WrittenAnswer() as said:
@@ -470,14 +454,15 @@ class QuestionAnswering(TimelineQueries):
             CardQuery(text=question, project=here, within=project, since=since, limit=_CARDS), self._meaning
         )
         events = self._timeline.search.find(EventQuery(text=question, project=project, since=since, limit=EVENTS))
-        evidence = [*map(of_note, notes), *(of_event(hit) for hit in events if not hit.near)]
+        of_events = (of_event(hit.event, hit.session, hit.score) for hit in events if not hit.near)
+        evidence = [*(of_note(hit, here) for hit in notes), *of_events]
         conversations: list[Settled] = []
         for hit in self._about(question, cards):
             later = hit.later.at if hit.later else None
             for turn in quoted_turns(self._timeline.cards.conversation(hit.prompt.id) or [hit.prompt], hit.prompt.id, question):
                 said, recap = len(evidence), len(evidence) + 1 if len(turn) > 1 else None
                 conversations.append(Settled(said=said, recap=recap, later=later))
-                evidence += of_conversation(hit, turn)
+                evidence += [of_event(event, hit.session, hit.score) for event in turn]
                 later = None
         return evidence, conversations
 
@@ -543,7 +528,7 @@ class QuestionAnswering(TimelineQueries):
         self, question: str, evidence: Sequence[Evidence], conversations: Sequence[Settled]
     ) -> list[CitedSentence]:
         """Return sentences of notes, of a conversation that surely fits, and of single messages if they say more than that; first
-        those that say most of the question. A message that one of the notes was made of is not quoted again.
+        those that say most of the question, last other projects'. A message that a note was made of is not quoted again.
         """
         said = extract(question, evidence)
         of_notes = [each for each in said if any(evidence[place].kind == "note" for place in each.rests_on)]
@@ -561,7 +546,8 @@ class QuestionAnswering(TimelineQueries):
         groups = [(in_notes, of_notes), (in_own, own), (in_others, others if not own or in_others > in_own else [])]
         groups.sort(key=lambda each: -each[0])
         most = _MOST_SENTENCES if len({_session_of(evidence[each.said]) for each in conversations}) < 2 else _MOST_OF_TWO
-        return [*chain.from_iterable(group for _, group in groups)][:most]
+        found = chain.from_iterable(group for _, group in groups)
+        return sorted(found, key=lambda each: all(evidence[at].elsewhere for at in each.rests_on))[:most]
 
     def _resolved(self, sentence: CitedSentence, evidence: Sequence[Evidence]) -> CitedSentence | None:
         rests_on = tuple(place for place in sentence.rests_on if self._resolves(evidence[place]))

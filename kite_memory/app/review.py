@@ -41,7 +41,7 @@ _ATTEMPTS = 3
 _MOST_READ = 500
 """Limit of waiting notes that are read. With more, the user decides about these first."""
 _CANDIDATES = 8
-_ALIKE = 0.25
+_ALIKE = 0.4
 """Least share of words in common for one note to be offered for merging into another."""
 _ASKED = 600
 _QUOTED = 240
@@ -429,6 +429,7 @@ class Review:
                 for reference, quoted in zip(note.evidence, [*waiting.quotes, *[""] * len(note.evidence)], strict=False)
             ],
             "parts": [plain_line(heading) for heading in waiting.parts],
+            "because": waiting.because,
             "long": waiting.is_long,
             "choices": [verdict for verdict, _ in waiting.choices()],
             "nearest": _named(waiting.nearest),

@@ -20,11 +20,11 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.rendering import estimated_tokens, first_words
 from kite_memory.recall.search import Mode, Query
-from kite_memory.text.display import age, clip
+from kite_memory.text.display import age, clip, clip_line
 from kite_memory.text.quoting import plain_line
 from kite_memory.text.stems import stems
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder, Talk
-from kite_memory.timeline.history_queries import became
+from kite_memory.timeline.history_queries import became, fix_of_quoted_failure
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, StoredCards, Timeline
 from kite_memory.vault.known import KnownNotes
@@ -490,6 +490,16 @@ class TimelineConversations:
 
     cards: StoredCards
     meaning: ConversationEmbedder | None
+    timeline: Timeline | None = None
+    """Where failures are looked up; without it none are."""
+
+    def answer(self, text: str, *, project: str, session: str, of_the_past: bool) -> Sequence[Quote]:
+        try:
+            met = self.timeline and fix_of_quoted_failure(self.timeline, text, project=project, besides=session)
+        except (KiteError, sqlite3.Error):
+            met = None
+        found = self._found(text, project, session, 1) if of_the_past else []
+        return [*([met] if met else []), *(self._quote_of_turn(hit) for hit in found if is_sure(hit))]
 
     def near(self, text: str, *, project: str, session: str, least: float) -> Sequence[Pointer]:
         hits = self._found(text, project, session, _POINTERS, _FAINTEST + least / _SLOPE)
@@ -542,6 +552,19 @@ class TimelineConversations:
             date=hit.prompt.at,
             score=round(probability, 4),
             is_note=False,
+            session=hit.session.id,
+            evidence=_evidence(hit),
+        )
+
+    def _quote_of_turn(self, hit: CardHit) -> Quote:
+        talk = self.cards.talk(hit.prompt.id)
+        settled = f'  Then you: "{clip_line(talk.settled, 240)}"' if talk is not None and talk.settled else ""
+        said = f'You: "{clip_line(hit.prompt.text, 240)}"  Agent: "{clip_line(hit.answer.text, 240)}"{settled}'
+        return Quote(
+            id=hit.prompt.reference,
+            text=plain_line(said, 800),
+            date=hit.prompt.at,
+            score=hit.score,
             session=hit.session.id,
             evidence=_evidence(hit),
         )

@@ -7,9 +7,9 @@ import json
 import re
 import shlex
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import dropwhile, takewhile
 from typing import Any
@@ -18,14 +18,16 @@ import orjson
 
 from kite_memory.model.event import Event, EventType, EvidenceReference, Session, opens_turn
 from kite_memory.projects import branch_of, project_of
+from kite_memory.recall.pointing import work_asked
+from kite_memory.recall.rendering import remarks
 from kite_memory.recall.select import Situation, situation_of
 from kite_memory.redaction import drop_private, redact_id
 from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.common.words import Approved, Said, Utterance, utterances
-from kite_memory.text.display import clip_line, gist
-from kite_memory.text.quoting import mended
+from kite_memory.text.display import clip_line, counted, gist
+from kite_memory.text.quoting import mended, plain_line
 from kite_memory.text.shell import invocations
-from kite_memory.timeline.progress import NOTHING_PASSED, BriefPart, changed_files
+from kite_memory.timeline.progress import ANSWERED, NOTHING_PASSED, BriefPart, changed_files
 from kite_memory.timeline.resume import brief
 from kite_memory.timeline.runs import open_failures, runs
 from kite_memory.timeline.store import Timeline
@@ -298,6 +300,11 @@ _FILES = 4
 _PROMPT = 200
 _COMMAND = 120
 _ALSO = (BriefPart.STABLE, BriefPart.OPEN)
+_OF_DAYS = "what was asked of agents in that time, from the transcripts"
+_SAID_LAST = "the agent said last"
+_NOTHING_OPEN = frozenset({ANSWERED})
+_WORK_LINE, _WORK_TOKENS = 320, 420
+_LEFT, _OF_A_PERIOD = 4, 8
 
 
 def last_work(session: Session, events: Sequence[Event], prompt: Event | None, now: datetime) -> tuple[str, ...]:
@@ -313,8 +320,7 @@ def last_work(session: Session, events: Sequence[Event], prompt: Event | None, n
 
 def _lines(session: Session, events: Sequence[Event], prompt: Event | None, ends: datetime) -> Iterator[str]:
     if prompt is not None and prompt.text.strip():
-        branch = f" on {session.branch}" if session.branch not in ("", "HEAD") else ""
-        yield f"{ends:%Y-%m-%d}{branch}, the last prompt: {gist(prompt.text, _PROMPT)}"
+        yield _with_prompt(session, prompt, ends)
     if files := tuple(dict.fromkeys(file.path for file in changed_files(events, session.cwd))):
         yield f"Files changed last: {', '.join(files[:_FILES])}"
     if failed := _open_failure(session, events):
@@ -324,6 +330,111 @@ def _lines(session: Session, events: Sequence[Event], prompt: Event | None, ends
             line = next((line for line in found_brief.lines if line.part is part and "no answer" not in line.text), None)
             if line is not None and not line.text.startswith(NOTHING_PASSED):
                 yield f"{'Last stable' if part is BriefPart.STABLE else 'Open'}: {line.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkLine:
+    """A line about earlier work, with citations of the events it rests on."""
+
+    text: str
+    at: datetime
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkFound:
+    """Lines that answer a question about the work, as a block for an agent, and in the shape of the operation `ask`."""
+
+    about: str
+    lines: tuple[WorkLine, ...] = ()
+
+    def block(self) -> str:
+        return remarks([line.text for line in self.lines], about=self.about, tokens=_WORK_TOKENS)
+
+    def answer(self, question: str) -> dict[str, Any]:
+        texts = [plain_line(line.text, 1_000) for line in self.lines]
+        cited = [
+            {"number": at, "kind": "event", "reference": line.evidence[0], "title": "earlier work", "at": line.at.isoformat()}
+            for at, line in enumerate(self.lines, 1)
+        ]
+        return {
+            "question": question,
+            "answer": "\n".join(f"{text} [{at}]" for at, text in enumerate(texts, 1)),
+            "sentences": [{"text": text, "citations": [each]} for text, each in zip(texts, cited, strict=True)],
+            "citations": cited,
+            "by": "offline",
+            "considered": len(self.lines),
+            "dropped": 0,
+            "problems": [],
+            "nothing_read": False,
+        }
+
+
+class EarlierWork:
+    """Answers questions about the work itself: what was done last, what is left, what was done on a day. Thread-safe."""
+
+    def __init__(self, timeline: Timeline, clock: Callable[[], datetime]) -> None:
+        self._timeline = timeline
+        self._clock = clock
+
+    def asked(self, text: str, project: str, *, besides: str = "", begins: bool = True) -> WorkFound:
+        """Return what a prompt that asks nothing but this asks for, in a project, or anywhere without one.
+
+        ``besides`` is the id of the session it was asked in. Unless that ``begins``, its own context holds what was done last.
+        """
+        now = self._clock().astimezone()
+        asked = work_asked(text, now)
+        if asked is None or not (begins or asked.period is not None):
+            return WorkFound(about="")
+        try:
+            lines = tuple(self._of_period(asked.period, project, besides)) if asked.period is not None else ()
+            if lines:
+                return WorkFound(about=f"{_OF_DAYS}{f' in {project}' if project else ''}", lines=lines)
+            about = f"nothing was asked then; {ABOUT}" if asked.period is not None else ABOUT
+            return WorkFound(about=about, lines=tuple(self._last(project, besides, everything=asked.what == "left")))
+        except _UNREADABLE:
+            return WorkFound(about="")
+
+    def _last(self, project: str, besides: str, *, everything: bool) -> Iterator[WorkLine]:
+        session = self._timeline.sessions.last(project or None, besides=besides)
+        if session is None:
+            return
+        events = self._timeline.events.offered(self._timeline.events.last(session.provider, session.id, _EVENTS))
+        prompt = self._timeline.events.last_prompt(session.provider, session.id)
+        if prompt is not None and prompt.text.strip() and self._timeline.events.offered([prompt]):
+            at = max(event.at for event in (*events, prompt))
+            yield WorkLine(text=_with_prompt(session, prompt, at), at=prompt.at, evidence=(prompt.reference,))
+        found = brief(session, events)
+        if found is None:
+            return
+        open_parts = (BriefPart.NEXT, BriefPart.FAILED, BriefPart.OPEN) if everything else (BriefPart.NEXT,)
+        left = [line for part in open_parts for line in found.lines if line.part is part and line.text not in _NOTHING_OPEN]
+        said = [line for line in found.lines if line.text.startswith(_SAID_LAST)]
+        lines = left[: _LEFT if everything else 1] or said[:1]
+        if everything and not left:
+            lines = [*said[:1], *(line for line in found.lines if line.part is BriefPart.STABLE)]
+        for line in lines:
+            text = clip_line(f"{line.text[:1].upper()}{line.text[1:]}", _WORK_LINE)
+            yield WorkLine(text=text, at=found.at, evidence=line.evidence)
+
+    def _of_period(self, period: tuple[datetime, datetime], project: str, besides: str) -> Iterator[WorkLine]:
+        since, until = (each.astimezone(UTC) for each in period)
+        for session in self._timeline.sessions.during(project, since, until, _OF_A_PERIOD, besides=besides):
+            prompts = self._timeline.events.prompts_between(session.provider, session.id, since, until)
+            if not prompts:
+                continue
+            first, last = prompts[0], prompts[-1]
+            where = "" if project or not session.project else f", {session.project}"
+            branch = f" on {session.branch}" if session.branch not in ("", "HEAD") else ""
+            text = f"{first.at.astimezone():%a %Y-%m-%d %H:%M}, {session.provider}{where}{branch}: {gist(first.text, _PROMPT // 2)}"
+            if len(prompts) > 1:
+                text += f"; {counted(len(prompts), 'prompt')}, the last: {gist(last.text, _PROMPT // 2)}"
+            yield WorkLine(text=text, at=last.at, evidence=tuple(dict.fromkeys((first.reference, last.reference))))
+
+
+def _with_prompt(session: Session, prompt: Event, at: datetime) -> str:
+    branch = f" on {session.branch}" if session.branch not in ("", "HEAD") else ""
+    return f"{at:%Y-%m-%d}{branch}, the last prompt: {gist(prompt.text, _PROMPT)}"
 
 
 def _open_failure(session: Session, events: Sequence[Event]) -> str:

@@ -12,6 +12,7 @@ from kite_memory.sync.rows import (
     MOST_TITLES,
     NO_PATH,
     PATH_KEY,
+    Gone,
     Malformed,
     NoteRow,
     NoteVersion,
@@ -102,7 +103,9 @@ class SyncedNotes:
 
     def _notice_absence(self, before: NoteVersion) -> None:
         grave = self._files.grave(before.key)
-        version = self._changed(before, self._clock().timestamp(), "", gone="removed" if grave is None else "forgotten")
+        gone: Gone = "removed" if grave is None else "forgotten"
+        asked = grave is not None and grave.asked
+        version = self._changed(before, self._clock().timestamp(), "", gone=gone, asked=asked)
         if is_made(version):
             self._state.keep(HeldNote(version=version, here="", sent=True))
             return
@@ -114,10 +117,10 @@ class SyncedNotes:
         unknown = by_path and not _may_travel(version.path)  # to the others
         self._state.keep(HeldNote(version=version, here="", sent=unknown))
 
-    def _changed(self, version: NoteVersion, at: float, digest: str, **gone: object) -> NoteVersion:
+    def _changed(self, version: NoteVersion, at: float, digest: str, *, gone: Gone = "", asked: bool = False) -> NoteVersion:
         count = int(self._state.setting("count") or 0) + 1
         self._state.set("count", str(count))
-        return changed(version, machine=self._state.machine, count=count, at=at, digest=digest, **gone)  # type: ignore[arg-type]
+        return changed(version, machine=self._state.machine, count=count, at=at, digest=digest, gone=gone, asked=asked)
 
     def apply(self, rows: Sequence[NoteRow], changes: AppliedVersions) -> None:
         """Carry out what another machine says of these notes, in order. Doing so twice has the effect of once.
@@ -175,11 +178,11 @@ class SyncedNotes:
         if merged is not None and merged.beside is not None and is_made(merged.beside):
             merged = replace(merged, beside=None)
         version = there if merged is None else merged.version
-        if before is not None and version == before.version:
-            if merged is not None and merged.beside is not None:
-                self._keep_beside(merged.beside, row.text, changes)
-            return True
         try:
+            if before is not None and version == before.version:
+                if merged is not None and merged.beside is not None:
+                    self._keep_beside(merged.beside, row.text, changes)
+                return True
             if merged is not None and merged.beside is not None:
                 lost = self._files.text(before.here) if before is not None and merged.beside is before.version else row.text
                 self._keep_beside(merged.beside, lost or "", changes)

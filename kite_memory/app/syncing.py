@@ -20,6 +20,8 @@ from kite_memory.recall.uptake import Tally
 from kite_memory.redaction import redact_result
 from kite_memory.sync.rows import EventsRow, ForgottenRow, NoteRow, Row, UptakeRow, without_forgotten
 from kite_memory.sync.segments import (
+    FOLDER,
+    MOST_MACHINES,
     ROWS_BYTES,
     GitRemote,
     NotWhole,
@@ -211,7 +213,8 @@ class Syncing:
         restored = (
             bool(own) and max(own) >= state.pending.next_number()
         )  # this state is a copy of an older one, or of another machine
-        moved = state.setting("target") != target
+        complete = bool(own) and own == list(range(1, state.pending.next_number()))
+        moved = state.setting("target") != target and not (mark and complete)  # the same folder may be called otherwise
         if known is not None and not moved and not mark:
             raise KiteError(
                 f"{target} no longer holds this memory's sync data", hint="mount its disk, or start over with another folder"
@@ -221,13 +224,15 @@ class Syncing:
                 state.keep_name()
             with state.changing():
                 state.begin(key, new_machine(self._name))
-                state.set("target", target)
+        with state.changing():
+            state.set("target", target)
         state.keep_name()
         if not mark:
             folder.claim(key)
         return key, made
 
     def _exchange(self, under_way: _Round, target: str) -> None:
+        self._replace_lost(under_way)
         self._publish(under_way)
         with self._vault.lock, self._vault.undisturbed():
             self._vault.scanner.must_be_whole()
@@ -244,6 +249,21 @@ class Syncing:
         touched = changes.written | changes.touched
         if touched:
             self._index_notes(touched)
+
+    def _replace_lost(self, under_way: _Round) -> None:
+        """Put empty segments in place of this machine's own that the folder has lost, and send again what may have been in them.
+
+        The others read no segment behind one that is missing.
+        """
+        state, folder = under_way.state, under_way.folder
+        there = {*folder.numbers(state.machine), *(number for number, _ in state.pending.all())}
+        lost = [number for number in range(1, state.pending.next_number()) if number not in there]
+        if not lost:
+            return
+        state.send_again()
+        for number in lost:
+            folder.put(state.machine, number, pack([], key=under_way.key, machine=state.machine, number=number))
+        under_way.problems.append(f"the folder has lost {counted(len(lost), 'segment')} of this machine: all is sent again")
 
     def _publish(self, under_way: _Round) -> None:
         """Put segments into the folder that may not be there yet."""
@@ -265,6 +285,11 @@ class Syncing:
         for machine in folder.machines():
             if machine != state.machine:
                 self._read(machine, under_way, notes)
+        if passed_over := folder.passed_over():
+            under_way.problems.append(
+                f"{counted(passed_over, 'machine')} left out: the folder has more than {MOST_MACHINES}; delete those in {FOLDER}/"
+                " that are no longer in use"
+            )
 
     def _read(self, machine: str, under_way: _Round, notes: SyncedNotes) -> None:
         state, due = under_way.state, under_way.state.position(machine)
@@ -371,7 +396,7 @@ class Syncing:
         lines = frozenset(line.id for line, blank in self._timeline.forgotten.lines() if blank)
         notes = state.gone()
         former = state.names()
-        ours = [machine for machine in folder.machines() if machine in former]
+        ours = [machine for machine in sorted(former) if folder.numbers(machine)]
         mark = hashlib.sha256("\n".join((*ours, "", *sorted(lines), "", *sorted(notes))).encode()).hexdigest()
         if state.setting("taken back") == mark:
             return

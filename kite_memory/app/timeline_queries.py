@@ -173,7 +173,9 @@ class TimelineQueries:
             case [only]:
                 return only
             case []:
-                raise SessionNotFound(f"no session is called {named!r:.80}", hint="`kmem timeline` lists them")
+                last = self._timeline.sessions.last(named, among=None) if projects is None or named in projects else None
+                hint = f"{named} is a project, whose last session is {last.provider}:{last.id[:13]}" if last is not None else ""
+                raise SessionNotFound(f"no session is called {named!r:.80}", hint=hint or "`kmem timeline` lists them")
             case several:
                 ids = {each.id for each in several}
                 length = next(length for length in count(13) if len({id[:length] for id in ids}) == len(ids))

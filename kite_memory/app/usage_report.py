@@ -343,8 +343,9 @@ class Figures:
 
 
 def segment(figures: Figures) -> str:
-    """Return one short segment for a status line."""
-    parts = [f"kite: {figures.notes} note{'' if figures.notes == 1 else 's'}"]
+    """Return one short segment for a status line. Before a session was given a note, it says no number: the vault may be full."""
+    given = f"{figures.notes} note{'' if figures.notes == 1 else 's'}" if figures.notes else "ready"
+    parts = [f"kite: {given}"]
     if figures.took_ms is not None:
         parts.append(f"{figures.took_ms:.0f} ms")
     if figures.dollars >= 0.005:
@@ -354,7 +355,7 @@ def segment(figures: Figures) -> str:
     return " · ".join(parts)
 
 
-_LAST_NOTES = 5
+_LAST_NOTES, _LOOKED_AT = 5, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -505,12 +506,12 @@ class StatusReport:
                 self._vault.scanner.compare()
 
     def _last_notes(self, notes: Sequence[KnownFile]) -> list[Json]:
-        """Return the notes written last, the latest first."""
+        """Return the newest of the notes written last, the latest first: an edit makes no note new."""
         written = [known for known in notes if known.kind != NoteKind.ENTITY.value]
-        paths = sorted(written, key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
+        paths = sorted(written, key=lambda known: known.mtime_ns, reverse=True)[: _LOOKED_AT * _LAST_NOTES]
         try:
             read = filter(None, (self._vault.notes.read(known.path) for known in paths))
             kept = [note for note in read if not note.has_expired(self._clock())]
-            return [note_json(note) for note in sorted(kept, key=lambda note: note.created, reverse=True)]
+            return [note_json(note) for note in sorted(kept, key=lambda note: note.created, reverse=True)[:_LAST_NOTES]]
         except VaultMissing:  # reported among the problems
             return []

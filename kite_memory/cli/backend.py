@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from kite_memory import config
@@ -494,16 +495,16 @@ def catch_up(here: "Services") -> None:
         here.pipeline.compare_vault(progress=progress)
 
 
-def daemon_runs() -> bool:
-    return daemon_version() is not None
+def daemon_runs(state: Path | None = None) -> bool:
+    return daemon_version(state) is not None
 
 
-def daemon_version() -> str | None:
+def daemon_version(state: Path | None = None) -> str | None:
     """Return the running daemon's version; empty for an old one that does not report it, ``None`` without a daemon."""
     from kite_memory.daemon import protocol
 
     try:
-        return protocol.call(config.load().state, "ping", b"", 5.0).decode("ascii", "replace")[:64]
+        return protocol.call(state or config.load().state, "ping", b"", 5.0).decode("ascii", "replace")[:64]
     except DaemonUnreachable:
         return None
 

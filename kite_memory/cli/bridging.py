@@ -418,7 +418,7 @@ def create_token(
 
     ends = None if expires == "never" else datetime.now(UTC) + duration(expires)
     scopes = None if not scope else [_scope(each) for each in scope]
-    projects = None if not project else [_project(each) for each in project]
+    projects = None if not project else sorted({name for each in project for name in _projects(each)})
     tokens = _tokens()
     try:
         made, kept = tokens.create(name, write=not read_only, scopes=scopes, projects=projects, expires=ends, person=person)
@@ -482,29 +482,31 @@ def _scope(name: str) -> "Scope":
         raise UsageError(f"unknown scope {name!r}", hint=f"choose from: {', '.join(Scope)}") from None
 
 
-def _project(name: str) -> str:
-    """Return the folder's project for a path, else the project of that name, as notes name it."""
-    from kite_memory.projects import project_of
+def _projects(name: str) -> list[str]:
+    """Return the folder's project for a path, else the project of that name, as notes name it.
 
-    name = name.strip()
-    if not (name.startswith((".", "~")) or "/" in name or "\\" in name):
-        return _as_notes_name_it(name)
-    if not (project := project_of(named_folder(name))):
-        raise UsageError(f"{name!r} names no project", hint="give the name of its folder")
-    return project
-
-
-def _as_notes_name_it(name: str) -> str:
+    A team's notes may have the name as it is given, or as it is derived from the folder of that name: without a vault, both.
+    """
     from kite_memory.app.note_view import known_project
     from kite_memory.projects import project_of
     from kite_memory.vault import Vault
 
+    name = name.strip()
+    if name.startswith((".", "~")) or "/" in name or "\\" in name:
+        folder = named_folder(name)
+        if not Path(folder).is_dir():
+            raise UsageError(
+                f"there is no folder {folder}", hint="name an existing folder, or the project by the name of its folder"
+            )
+        if not (project := project_of(folder)):
+            raise UsageError(f"{name!r} names no project", hint="give the name of its folder")
+        return [project]
     settings = configuration.load()
     ledger = settings.state / "vault.sqlite"
     if not ledger.exists():  # as on a team's server
-        return project_of(name) or name
+        return list(filter(None, (name, project_of(name))))
     with Vault(settings.vault, ledger) as vault:
-        return known_project(vault.known, name)
+        return [known_project(vault.known, name)]
 
 
 def _reach(kept: "StoredToken") -> str:

@@ -43,7 +43,7 @@ def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = 
     """
     from kite_memory.cli.everyday import down
 
-    settings = configuration.load()
+    settings = configuration.load_or_default()
     if not yes and not ask("Remove Kite Memory from your agents and stop its daemon?"):
         raise (
             KiteError("nothing was changed")
@@ -53,8 +53,13 @@ def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = 
     well = all([_unhook(settings), _disconnect(settings), _remove_service(settings)])
     for link in unlink_commands(Path.home()):
         print_message(f"removed {short_path(link)}")
-    if daemon_runs():
+    if daemon_runs(settings.state):
         down()
+    for file, folder in _files_of_projects(settings):
+        print_message(
+            f"the lines in {file} of a project folder {folder} may be there still:"
+            f" `kmem connect --agent {_READERS[file]} --remove --project FOLDER` removes them"
+        )
     print_message(
         f"your notes stay in {short_path(settings.vault)}, the timeline and the index in {short_path(settings.state)},"
         f" settings in {short_path(settings.file)}"
@@ -68,7 +73,7 @@ def _unhook(settings: Config) -> bool:
     from kite_memory.cli import setup
 
     well = True
-    for agent in setup.agents(settings):
+    for agent in setup.hooked_agents(settings):
         try:
             if isinstance(plan := setup.plan_uninstall(agent, settings), Edit):
                 setup.carry_out(agent, plan, settings, yes=True, brief=True)
@@ -92,6 +97,19 @@ def _disconnect(settings: Config) -> bool:
             print_error(error)
             well = False
     return well
+
+
+_READERS = {"CLAUDE.md": "claude-code", "AGENTS.md": "codex", "GEMINI.md": "gemini-cli"}
+
+
+def _files_of_projects(settings: Config) -> list[tuple[str, str]]:
+    """Return the instructions of projects to which we have ever added lines, by name and folder's name: backups hold no more."""
+    from kite_memory.agents.settings_edit import names_backed_up
+    from kite_memory.cli import bridging, setup
+
+    own = {each.agent.instructions.parent.name for each in bridging.standings(settings) if each.agent.instructions is not None}
+    found = (name.rpartition("-") for name in names_backed_up(setup.backups(settings)))
+    return sorted((file, folder) for folder, _, file in found if file in _READERS and f".{folder}" not in own and folder not in own)
 
 
 def _remove_service(settings: Config) -> bool:
@@ -212,7 +230,8 @@ def _nothing(here: "Services") -> str:
 
 def doctor(
     repairs: Annotated[
-        bool, typer.Option("--repair", help="First put `kmem` on the PATH, and correct hooks whose program is gone.")
+        bool,
+        typer.Option("--repair", help="First put `kmem` on the PATH, and correct hooks and MCP servers whose program is gone."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

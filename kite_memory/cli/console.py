@@ -62,10 +62,21 @@ def print_written_json(text: str) -> None:
     """Print serialized JSON, one line or several."""
     import json
 
+    if sys.stdout is None:
+        return
     if not _is_harmless(text):
-        text = "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
-    if sys.stdout is not None:
-        sys.stdout.write(text + "\n")
+        encoding = sys.stdout.encoding or "utf-8"
+        text = "".join(
+            char if char == "\n" or (char.isprintable() and _has(encoding, char)) else json.dumps(char)[1:-1] for char in text
+        )
+    sys.stdout.write(text + "\n")
+
+
+def _has(encoding: str, char: str) -> bool:
+    try:
+        return bool(char.encode(encoding))
+    except UnicodeEncodeError:
+        return False
 
 
 def print_wrapped(text: str) -> None:
@@ -209,10 +220,14 @@ def named_folder(given: "Path | str | None" = None) -> str:
 
 
 def speak_any_encoding() -> None:
-    """Let output never fail by its encoding: missing characters are printed as question marks."""
+    """Let output never fail by its encoding: missing characters are printed as question marks.
+
+    On Windows a pipe would have an old code page, which lacks most characters, and agents read UTF-8 from it.
+    """
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            piped = sys.platform == "win32" and not stream.isatty() and "PYTHONIOENCODING" not in os.environ
+            stream.reconfigure(errors="replace", **({"encoding": "utf-8"} if piped else {}))
 
 
 def finish() -> None:

@@ -76,7 +76,7 @@ def web(
         import webbrowser  # brings much along
 
         try:
-            with _link_file(settings.state, access.link) as file:
+            with _link_file(settings.state, access.link, access.port) as file:
                 print_data(access.link)
                 finish()  # who reads a pipe would see the link only when the command ends
                 print_message("open this link; Ctrl-C ends it")
@@ -88,10 +88,13 @@ def web(
 
 
 @contextmanager
-def _link_file(state: Path, link: str) -> Iterator[Path]:
-    """Write a private page that leads to the link: as an argument of a browser, other users of this machine could read it."""
+def _link_file(state: Path, link: str, port: int) -> Iterator[Path]:
+    """Write a private page that leads to the link: as an argument of a browser, other users of this machine could read it.
+
+    Its name has the port, so that one `kmem web` does not open or remove the page of another.
+    """
     make_private_folder(state)
-    file = state / "web.html"
+    file = state / f"web-{port}.html"
     replace_file(file, _OPENS.format(link=link).encode())
     try:
         yield file
@@ -305,12 +308,16 @@ def up(
     Example: kmem up --since 30d
     """
     from kite_memory.cli.first_run import choose_model, hook_agents, link_kmem
+    from kite_memory.daemon.service_units import is_installed
+    from kite_memory.wiring.daemon import service_of
 
     settings = configuration.load()
+    warn_of_a_relative_home()
     start_at = age(since, datetime.now(UTC))
     if (version := daemon_version()) is not None:
-        if foreground:
-            raise DaemonRunning("the daemon is running already", hint="`kmem down` stops it")
+        if foreground or since:
+            reason = "the daemon is running already" if foreground else "the daemon is running, and reads without --since"
+            raise DaemonRunning(reason, hint="`kmem down` stops it")
         whole = no_hooks or hook_agents(settings, yes=yes)
         link_kmem()
         if version != __version__:
@@ -334,31 +341,71 @@ def up(
             with DaemonLock.take(settings.state) as lock:
                 raise typer.Exit(run_daemon(settings, lock))
 
-        start(settings)
-        print_message("the daemon is running; `kmem service install` starts it at every log-in" + summary)
+        manager = service_of(settings)[1]
+        begin(settings, by_service=is_installed(manager))
+        advice = "" if is_installed(manager) else "; `kmem service install` starts it at every log-in"
+        print_message(f"the daemon is running{advice}{summary}")
     if not whole:
         raise typer.Exit(1)
 
 
+def warn_of_a_relative_home() -> None:
+    home = os.environ.get("KMEM_HOME", "")
+    if home and not os.path.isabs(home):  # noqa: PTH117 - as `paths` reads it
+        print_message(f"note: KMEM_HOME is {home}, so another folder has another memory; better: KMEM_HOME={os.path.abspath(home)}")  # noqa: PTH100
+
+
 def restart(settings: Config) -> None:
     """Stop the running daemon and start it again: by its service manager, if that ran it."""
-    from kite_memory.daemon.service_units import runs, start_again
+    from kite_memory.daemon.service_units import runs
     from kite_memory.wiring.daemon import service_of
 
-    manager = service_of(settings)[1]
-    is_service = runs(manager, holder(settings.state) or 0)
+    by_service = runs(service_of(settings)[1], holder(settings.state) or 0)
     _stop(settings.state)
-    if is_service and not (problem := start_again(manager)):
+    begin(settings, by_service=by_service)
+
+
+def take_effect(settings: Config) -> bool:
+    """Restart a running daemon with changed settings, else prepare an installed service for them. Return whether it was running."""
+    from kite_memory.daemon.service_units import refresh
+    from kite_memory.wiring.daemon import service_of
+
+    if daemon_version() is not None:
+        restart(settings)
+        return True
+    if sys.platform == "linux":  # launchd would start it at once, and does with what it has until `kmem up`
+        refresh(*service_of(settings))
+    return False
+
+
+def begin(settings: Config, *, by_service: bool) -> None:
+    """Start the daemon: by the service manager with what the settings now need, or without it if it does not start it."""
+    from kite_memory.daemon.service_units import refresh, start_again
+    from kite_memory.wiring.daemon import service_of
+
+    if by_service:
+        service, manager = service_of(settings)
         try:
-            _wait_until_it_answers(settings)
+            refresh(service, manager)
+            if not (problem := start_again(manager)):
+                _wait_until_it_answers(settings)
+                return
         except KiteError as error:
             problem = str(error)
-        else:
-            return
-    if is_service:
         print_message(f"note: the service manager does not start it ({problem}); `kmem service install` repairs that")
     if daemon_version() is None:  # otherwise its service manager has started it
         start(settings)
+
+
+def make_room(settings: Config) -> bool:
+    """Stop a daemon that the service manager does not run, since it could not start its own. Return whether there was one."""
+    from kite_memory.daemon.service_units import runs
+    from kite_memory.wiring.daemon import service_of
+
+    if sys.platform == "win32" or daemon_version() is None or runs(service_of(settings)[1], holder(settings.state) or 0):
+        return False
+    _stop(settings.state)
+    return True
 
 
 def _wait_until_it_answers(settings: Config) -> None:

@@ -63,27 +63,43 @@ def examine() -> Iterator[Finding]:
             return
         yield from _as_far_as_it_goes(_machine(defaults))
         yield from _as_far_as_it_goes(_agents(defaults))
+        yield from _as_far_as_it_goes(_servers(defaults))
         return
-    for part in (_machine(settings), _agents(settings), _extensions(settings), _daemon(settings), _service_checks()):
+    for part in (
+        _machine(settings),
+        _agents(settings),
+        _servers(settings),
+        _extensions(settings),
+        _daemon(settings),
+        _service_checks(),
+    ):
         yield from _as_far_as_it_goes(part)
 
 
 def repair() -> None:
-    """Put `kmem` on the PATH if it is not there, and correct the hooks of agents that start a program which is gone."""
+    """Put `kmem` on the PATH if it is not there, and correct agents' hooks and MCP servers that start a program which is gone."""
+    from kite_memory.agents.mcp_entry import connections
     from kite_memory.agents.settings_edit import Edit, read_settings
-    from kite_memory.cli import setup
+    from kite_memory.cli import bridging, setup
     from kite_memory.cli.first_run import link_kmem
 
     link_kmem()
-    settings = config.load()
-    for agent in setup.agents(settings):
+    settings = config.load_or_default()
+    for agent in setup.hooked_agents(settings):
         try:
             hooks = agent.status(read_settings(agent.settings)).hooks
-            if not any(True for hook in hooks for _ in _missing_parts(hook.command)):
+            if not any(_missing_parts(hook.command) for hook in hooks):
                 continue
             plan = setup.plan_install(agent, settings)
             if isinstance(plan, Edit):
                 setup.change_file(plan, agent.settings, settings)
+        except KiteError as error:
+            print_error(error)
+    for each in connections(bridging.places(settings)):
+        try:
+            if _gone(each.dialect.command_in(read_settings(each.settings))):
+                todo = bridging.steps(each, settings, remove=False, lines=False, project=None, with_commands=False)
+                bridging.carry_out(each, todo, settings, yes=True, brief=True)
         except KiteError as error:
             print_error(error)
 
@@ -170,7 +186,7 @@ def _agents(settings: Config) -> Iterator[Finding]:
     from kite_memory.agents.settings_edit import SettingsUnreadable, read_settings
     from kite_memory.cli import setup
 
-    for agent in setup.agents(settings):
+    for agent in setup.hooked_agents(settings):
         try:
             status = agent.status(read_settings(agent.settings))
         except SettingsUnreadable as error:
@@ -215,19 +231,37 @@ def _extensions(settings: Config) -> Iterator[Finding]:
             yield Finding("ok", f"extension: the {each.kind} {each.name} of {each.package} {each.version}")
 
 
-def _missing_parts(command: str) -> Iterator[str]:
-    """Yield the files named by absolute paths in a hook's command that do not exist."""
+def _servers(settings: Config) -> Iterator[Finding]:
+    from kite_memory.agents.mcp_entry import connections
+    from kite_memory.agents.settings_edit import SettingsUnreadable, read_settings
+    from kite_memory.cli import bridging
+
+    for each in connections(bridging.places(settings)):
+        try:
+            gone = _gone(each.dialect.command_in(read_settings(each.settings)))
+        except SettingsUnreadable:  # maybe of an agent that does not even have our server
+            continue
+        for missing in gone:
+            what = f"{each.title}: its MCP server starts {missing}, which is gone"
+            yield Finding("problem", what, "`kmem doctor --repair` corrects it")
+
+
+def _missing_parts(command: str) -> list[str]:
+    """Return the files named by absolute paths in a hook's command that do not exist."""
     try:
-        words = shlex.split(command)
+        return _gone(shlex.split(command))
     except ValueError:
-        return
-    for word in words:
-        if Path(word).is_absolute() and not Path(word).exists():
-            yield word
+        return []
+
+
+def _gone(words: Sequence[str]) -> list[str]:
+    return [word for word in words if Path(word).is_absolute() and not Path(word).exists()]
 
 
 def _daemon(settings: Config) -> Iterator[Finding]:
     from kite_memory.daemon.protocol import holder
+    from kite_memory.daemon.service_units import outdated
+    from kite_memory.wiring.daemon import service_of
 
     try:
         if daemon_runs():
@@ -238,6 +272,9 @@ def _daemon(settings: Config) -> Iterator[Finding]:
             yield Finding("note", "the daemon is not running: prompts are given nothing", "`kmem up` starts it")
     except KiteError as error:
         yield Finding("problem", str(error), error.hint)
+    if outdated(*service_of(settings)):
+        what = "the service starts a program that is gone, or is confined to other folders than the settings name"
+        yield Finding("problem", what, "`kmem service install` corrects it")
 
 
 def _service_checks() -> Iterator[Finding]:

@@ -113,7 +113,12 @@ def hook_agents(settings: Config, *, yes: bool) -> bool:
     well = True
     declined = _declined(settings)
     edits: list[tuple[Agent, Edit]] = []
-    for agent in setup.agents(settings):
+    found = [agent for agent in setup.agents(settings) if agent.name != "claude-code" or _has_claude_code(settings)]
+    if not found:
+        print_message(
+            f"no agent was found that runs hooks; `{setup.install_line('claude-code')}` adds them to Claude Code's settings"
+        )
+    for agent in found:
         try:
             plan = setup.plan_install(agent, settings)
         except KiteError as error:
@@ -143,6 +148,11 @@ def hook_agents(settings: Config, *, yes: bool) -> bool:
             well = False
     print_message("restart agents that are running")
     return well
+
+
+def _has_claude_code(settings: Config) -> bool:
+    """Return whether Claude Code has been used or installed here. Otherwise its settings would be made for nothing."""
+    return settings.claude_root.is_dir() or shutil.which("claude") is not None
 
 
 def _agreed(edits: list[tuple[Agent, Edit]]) -> bool:

@@ -13,8 +13,8 @@ import typer
 from kite_memory.cli.backend import daemon_runs, perform, services
 from kite_memory.cli.console import is_interactive, named_folder, print_data, print_found_json, print_json, print_message, width
 from kite_memory.cli.main import add
-from kite_memory.cli.results import print_nothing_read, with_short_home
-from kite_memory.text.display import clip, counted
+from kite_memory.cli.results import print_notes_that_name, print_nothing_read, with_short_home
+from kite_memory.text.display import clip, counted, local_day, local_time
 
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
@@ -59,8 +59,11 @@ def timeline(
         for each in answer["sessions"]:
             print_data(_session_line(each))
         if not answer["sessions"]:
-            print_message("no session is known yet")
-            print_nothing_read()
+            if project and perform("timeline", limit=1)["sessions"]:
+                print_message(f"no session of {project} is known; `kmem timeline` lists all")
+            else:
+                print_message("no session is known yet")
+                print_nothing_read()
         return
     whole = _whole(session, edges=as_json)
     if as_json:
@@ -132,7 +135,7 @@ def _session_line(each: dict[str, Any]) -> str:
         parts.append(counted(each["tests"], "test run") + (f" ({each['failed_tests']} failed)" if each["failed_tests"] else ""))
     where = f"{each['project'] or '-'}, {each['provider']}"
     parts = [", ".join(parts), each["title"] or clip(each["opening"], _OPENING)]
-    return f"{each['last'][:16].replace('T', ' ')}  {each['id'][:13]:13}  {where:24}  {'  '.join(filter(None, parts))}"
+    return f"{local_time(each['last'])}  {each['id'][:13]:13}  {where:24}  {'  '.join(filter(None, parts))}"
 
 
 def _heading(session: dict[str, Any], events: list[dict[str, Any]]) -> str:
@@ -407,9 +410,8 @@ def how(
     for each in answer["uses"]:
         ended = {"ok": "went well", "failed": "FAILED"}.get(each["outcome"], "outcome unknown")
         print_data(each["what"] or "(nothing was said)")
-        print_data(
-            f"    {counted(each['times'], 'time')}, last {each['last'][:10]}: {ended}{_because(each)}  [{_short(each['evidence'])}]"
-        )
+        when = f"{counted(each['times'], 'time')}, last {local_day(each['last'])}"
+        print_data(f"    {when}: {ended}{_because(each)}  [{_short(each['evidence'])}]")
         _print_fix(each["fix"])
     if not answer["uses"]:
         print_message(f"no use of {' '.join(tool)} is known; `kmem search` looks for it in transcripts")
@@ -433,11 +435,15 @@ def fix(
     for each in answer["failures"]:
         print_data(each["failure"])
         command = f" in `{each['command']}`" if each["command"] else ""
-        print_data(f"    met {counted(each['times'], 'time')}, last {each['last'][:10]}{command}  [{_short(each['evidence'])}]")
+        print_data(
+            f"    met {counted(each['times'], 'time')}, last {local_day(each['last'])}{command}  [{_short(each['evidence'])}]"
+        )
         if each["fix"] is None:
             print_data("    no fix is known")
         _print_fix(each["fix"])
-    if not answer["failures"]:
+    if not answer["failures"] and not print_notes_that_name(
+        " ".join(error), perform("search", query=" ".join(error), project=project, limit=3)["hits"]
+    ):
         print_message("no such failure is known; try fewer words")
         raise typer.Exit(1)
 
@@ -459,8 +465,9 @@ def blame(
     for each in answer["changes"]:
         times = f" {each['times']} times" if each["times"] > 1 else ""
         commit = f"; committed {each['commit']['hash'][:8]} {each['commit']['subject']}" if each["commit"] else ""
-        print_data(f"{each['last'][:10]}  {each['session']['provider']}  {each['action']}{times} {_path_in(each)}{commit}")
-        asked = f'"{each["prompt"]}"' if each["prompt"] else "(before any prompt that is known)"
+        print_data(f"{local_day(each['last'])}  {each['session']['provider']}  {each['action']}{times} {_path_in(each)}{commit}")
+        unknown = "(by no session that is known)" if each["session"]["provider"] == "git" else "(before any prompt that is known)"
+        asked = f'"{each["prompt"]}"' if each["prompt"] else unknown
         print_data(f"    {asked}  [{_short(each['evidence'])}]")
     if not answer["changes"]:
         print_message(f"no change of {path} is known; `kmem search file:{path}` looks for mentions of it")
@@ -483,7 +490,7 @@ def _print_fix(fix: dict[str, Any] | None) -> None:
         return
     files = f" after changes to {', '.join(file.rpartition('/')[2] for file in fix['files'][:3])}" if fix["files"] else ""
     said = f" after you wrote “{clip(fix['said'], 120)}”" if fix.get("said") else ""
-    print_data(f"    fixed {fix['at'][:10]}: `{fix['command'][:120]}` succeeded{files}{said}  [{_short(fix['evidence'])}]")
+    print_data(f"    fixed {local_day(fix['at'])}: `{fix['command'][:120]}` succeeded{files}{said}  [{_short(fix['evidence'])}]")
 
 
 def _short(citation: str) -> str:
@@ -512,12 +519,14 @@ def threads(
     for number, thread in enumerate(answer["threads"]):
         if number:
             print_data()
-        span = f"{thread['from'][:10]} to {thread['last'][:10]}"
+        span = f"{local_day(thread['from'])} to {local_day(thread['last'])}"
         print_data(f"{thread['project'] or '(no project)'}: {counted(len(thread['sessions']), 'session')}, {span}")
         joints = {joint["to"]: joint for joint in thread["joints"]}
         for session in thread["sessions"]:
             title = session["title"] or clip(session.get("opening", ""), _OPENING)
-            print_data(f"  {session['started'][:10]}  {session['provider']}:{session['id'][:13]}{f'  {title}' if title else ''}")
+            print_data(
+                f"  {local_day(session['started'])}  {session['provider']}:{session['id'][:13]}{f'  {title}' if title else ''}"
+            )
             if (joint := joints.get(f"{session['provider']}:{session['id']}")) is not None:
                 reasons = "; ".join(map(_reason, joint["reasons"][:3]))
                 print_data(f"              {joint['strength']:.2f} with {_short_id(joint['from'])}: {reasons}")
@@ -569,9 +578,8 @@ def ask(
         print_data(answer["answer"])
         print_data()
     for citation in answer["citations"]:
-        print_data(
-            f"[{citation['number']}] {citation['reference']}  ({re.sub(': .*', '', citation['title'])}, {citation['at'][:10]})"
-        )
+        what = f"{re.sub(': .*', '', citation['title'])}, {local_day(citation['at'])}"
+        print_data(f"[{citation['number']}] {citation['reference']}  ({what})")
     for problem in answer["problems"]:
         print_message(f"note: {problem}")
     if not answer["answer"]:

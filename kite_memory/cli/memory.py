@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,12 +24,13 @@ from kite_memory.cli.console import (
     print_json,
     print_message,
     read_all,
+    width,
 )
 from kite_memory.cli.main import add
 from kite_memory.cli.results import print_evidence, print_prompts
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
-from kite_memory.text.display import clip_line, counted, duration
+from kite_memory.text.display import clip_line, counted, duration, local_time
 
 if TYPE_CHECKING:
     from kite_memory.team.search import Team
@@ -102,6 +104,22 @@ _LONGEST_TEXT = 1 << 20
 _LONGEST_NOTE = 20_000
 """Limit of a note in characters, the same as for agents."""
 _LINE_LENGTH = 120
+_COLUMNS = {
+    "score": "how near it is in all",
+    "margin": "how far ahead of the next note",
+    "rank": "its place among the notes",
+    "meaning": "likeness in meaning",
+    "words": "words in common",
+    "around": "what the session was about",
+    "title": "words of its title",
+    "named": "names in common",
+    "covered": "share of its title that the prompt says",
+    "importance": "how important it was said to be",
+    "question": "the prompt is a question",
+    "short": "the prompt is short",
+    "first": "the session has just begun",
+    "paste": "the prompt is mostly pasted",
+}
 _SURROUNDINGS = {
     "exchange": "the agent had said",
     "prompts": "asked before",
@@ -226,6 +244,12 @@ def _print_explained(answer: dict[str, Any]) -> None:
         added = (f"{parts[candidate['id']][name]:+{max(6, len(name))}.2f}" for name in columns if candidate["id"] in parts)
         print_message("  ".join([f"{candidate['score']:.2f}", *added, candidate["title"]]))
         print_message(f"      {candidate['why']}")
+    if columns:
+        known = {**_COLUMNS, "bias": "what the gate starts with"}
+        meant = (f"{name}: {known[name]}" for name in columns if name in known)
+        print_message("The first number is the probability that the note helps; the others are what raised (+) or lowered it (-):")
+        for line in wrap("; ".join(meant), max(40, width() - 4)):
+            print_message(f"    {line}")
 
 
 def show(
@@ -279,7 +303,7 @@ def show(
             print_message("only notes under a key keep what they said before: kmem remember --key NAME")
     else:
         print_data(shown["text"].rstrip("\n"))
-        for line in shown["became"]:
+        for line in shown.get("became", []):  # an older daemon does not say it
             print_message(f"note: {line}")
 
 
@@ -353,6 +377,11 @@ def remember(
         raise UsageError(
             f"the note is too long: {len(words):,} characters", hint=f"a note has at most {_LONGEST_NOTE:,} characters: split it"
         )
+    folder = named_folder()
+    if not (folder or project or everywhere):
+        raise KiteError(
+            "the folder you are in was deleted, so the note has no project", hint="name one with --project, or use --global"
+        )
     written = perform(
         "remember",
         text=words,
@@ -362,7 +391,7 @@ def remember(
         key=key,
         ttl=ttl,
         tags=tag or [],
-        cwd=named_folder(),
+        cwd=folder,
     )
     if as_json:
         print_json(written)
@@ -471,7 +500,7 @@ def _question(notes: int, lines: int) -> str:
 
 def _print_ground(line: dict[str, Any]) -> None:
     what = "erased" if line["blank"] else "no longer offered" if line["lets_go"] else "left as it is"
-    print_message(f"  {line['at'][:16].replace('T', ' ')}  {line['type'].replace('_', ' ')}, {what}: {line['text']}")
+    print_message(f"  {local_time(line['at'])}  {line['type'].replace('_', ' ')}, {what}: {line['text']}")
     for other in line["others"]:
         print_message(f"      {other} rests on it too")
 

@@ -23,10 +23,23 @@ def print_segment() -> None:
 
 
 def _input() -> bytes:
-    """Return what the agent wrote to standard input; empty on a terminal."""
+    """Return what the agent wrote to standard input in time, even if it has not closed it; empty on a terminal."""
     if sys.stdin is None or sys.stdin.isatty():
         return b""
-    return sys.stdin.buffer.read(_LONGEST_INPUT)
+    from threading import Thread
+
+    read: list[bytes] = []
+    reader = Thread(target=_read_all, args=(sys.stdin.fileno(), read), daemon=True)
+    reader.start()
+    reader.join(_STATUS_LINE_SECONDS)
+    return b"".join(read)
+
+
+def _read_all(file: int, read: list[bytes]) -> None:
+    left = _LONGEST_INPUT
+    while left and (piece := os.read(file, left)):
+        read.append(piece)
+        left -= len(piece)
 
 
 def _segment(asked: bytes) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kite_memory import __version__
 from kite_memory.cli.console import print_data, print_json, print_marked, print_message, width
-from kite_memory.text.display import clip_end, clip_line, counted
+from kite_memory.text.display import clip_end, clip_line, counted, local_day, local_time
 
 
 def print_status(status: dict[str, Any], *, as_json: bool) -> None:
@@ -65,8 +65,8 @@ def print_status(status: dict[str, Any], *, as_json: bool) -> None:
         print_data(line)
     for problem in status["problems"]:
         print_data(f"problem    {problem['reason']} ({problem['count']}), first in {problem['where']}")
-    for note in status["last_notes"]:
-        line = f"last note  {note['created'][:16].replace('T', ' ')}  {note['title']}"
+    for number, note in enumerate(status["last_notes"]):
+        line = f"{'' if number else 'last notes':10} {local_time(note['created'])}  {note['title']}"
         print_data(clip_end(line, width()) if sys.stdout is not None and sys.stdout.isatty() else line)
 
 
@@ -83,7 +83,7 @@ _REASONS = 4
 
 def _daemon(daemon: dict[str, Any]) -> str:
     if daemon["running"]:
-        since = daemon["since"][:16].replace("T", " ")
+        since = local_time(daemon["since"])
         version = daemon.get("version", "")
         other = "" if version == __version__ else f"; it is of version {version or 'unknown'}, `kmem up` restarts it"
         return f"running, pid {daemon['pid']}, since {since} UTC, {daemon['rss_mb']:.0f} MB{other}"
@@ -158,6 +158,20 @@ def print_nothing_read() -> None:
     print_message("hint: no transcript has been read yet: `kmem up` reads and watches them; `kmem demo` shows what comes of it")
 
 
+_NAMES_IT = 0.8
+
+
+def print_notes_that_name(error: str, hits: Sequence[dict[str, Any]]) -> bool:
+    """Print those of the notes found that hold nearly all words of an error; return whether there are any."""
+    wanted = set(re.findall(r"\w+", error.casefold()))
+    said = ((each, set(re.findall(r"\w+", f"{each['title']} {each['snippet']}".casefold()))) for each in hits)
+    notes = [each for each, words in said if len(wanted & words) >= max(1, _NAMES_IT * len(wanted))]
+    for note in notes:
+        print_data(note["title"])
+        print_data(f"    noted {local_day(note['created'])}  [{note['path']}]")
+    return bool(notes)
+
+
 def print_search_hint(found: dict[str, Any], *, project: str, since: str) -> None:
     print_message("nothing found")
     narrowed = [f"without {option}" for option, given in (("--project", project), ("--since", since)) if given]
@@ -197,7 +211,7 @@ def _note(hit: dict[str, Any]) -> tuple[str, str, str, str]:
     superseded = "replaced: " if hit["status"] == "superseded" else ""
     became = _became(hit)
     team = " (the team)" if hit.get("team") else ""
-    return hit["kind"], hit["created"][:10], f"{superseded}{said}{project}{became}", f"{hit['path'] or hit['id']}{team}"
+    return hit["kind"], local_day(hit["created"]), f"{superseded}{said}{project}{became}", f"{hit['path'] or hit['id']}{team}"
 
 
 def _passage(event: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -207,14 +221,14 @@ def _passage(event: dict[str, Any]) -> tuple[str, str, str, str]:
     if "asked" not in event:
         return (
             _KINDS.get(event["type"], event["type"]),
-            event["at"][:10],
+            local_day(event["at"]),
             f"{failed}{said}{where}{_became(event)}",
             _short(event["reference"]),
         )
     asked = clip_line(event["asked"], 60)
     text = said if said.strip("…").strip()[:30] in event["asked"] else f"“{asked}” → {said}"
-    later = f" [said again {event['later_at'][:10]}: {_short(event['later'])}]" if event["later"] else ""
-    return "chat", event["at"][:10], f"{text}{where}{later}", _short(event["card"])
+    later = f" [said again {local_day(event['later_at'])}: {_short(event['later'])}]" if event["later"] else ""
+    return "chat", local_day(event["at"]), f"{text}{where}{later}", _short(event["card"])
 
 
 def _became(each: dict[str, Any]) -> str:
@@ -292,7 +306,7 @@ def print_prompts(report: dict[str, Any]) -> None:
     for prompt in report["prompts"]:
         moment = f" ({_OCCASIONS[prompt['moment']]})" if prompt["moment"] in _OCCASIONS else ""
         said = prompt["prompt"] or ("" if moment else "(nothing that may be kept)")
-        print_data(f"{prompt['at'][:16].replace('T', ' ')}  {said}{moment}")
+        print_data(f"{local_time(prompt['at'])}  {said}{moment}")
         for shown in prompt["notes"]:
             print_data(f"                  {shown['score']:.2f}  {shown['title']}" + _place(shown))
             print_data(f"                        {_outcome(shown)}")

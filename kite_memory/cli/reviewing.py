@@ -85,12 +85,7 @@ def review(
         *((note, verdict, other) for verdict, (note, other) in (("merge", merge), ("replace", replace), ("both", both)) if note),
     ]
     if verdicts:
-        done = [perform("judge", note=note, verdict=verdict, into=other) for note, verdict, other in verdicts]
-        if as_json:
-            print_json({"done": done})
-        else:
-            for each in done:
-                print_data(f"{_DONE[each['verdict']]:8} {each['path']}")
+        _judge(verdicts, as_json=as_json)
         return
     if reject_older:
         swept = perform("sweep", days=reject_older)
@@ -113,6 +108,19 @@ def review(
         _walk(queue["notes"], queue["waiting"])
     else:
         _list(queue)
+
+
+def _judge(verdicts: list[tuple[str, str, str]], *, as_json: bool) -> None:
+    """Carry out verdicts, and print those that were, even if the next one fails."""
+    done: list[dict[str, Any]] = []
+    try:
+        for note, verdict, other in verdicts:
+            done.append(perform("judge", note=note, verdict=verdict, into=other))
+            if not as_json:
+                print_data(f"{_DONE[verdict]:8} {done[-1]['path']}")
+    finally:
+        if as_json and done:
+            print_json({"done": done})
 
 
 def _list(queue: dict[str, Any]) -> None:
@@ -183,24 +191,27 @@ def _decide(each: dict[str, Any], place: str) -> str:
             return "quit"
         if key == "s":
             return "skipped"
-        if key == "e":
-            memory.edit(shown["id"] or shown["path"])
-        else:
-            verdict = _KEYS[key]
-            other = shown["nearest"] if verdict == "merge" else shown["contested"] if verdict in ("replace", "both") else None
-            try:
-                perform(
-                    "judge",
-                    note=shown["id"] or shown["path"],
-                    verdict=verdict,
-                    into=(other["id"] or other["path"]) if other else "",
-                    seen=shown["version"],
-                )
-                return _DONE[verdict]
-            except KiteError as error:
-                print_warning(error)
+        try:
+            if key == "e":
+                memory.edit(shown["id"] or shown["path"])
+            else:
+                return _judged(shown, _KEYS[key])
+        except KiteError as error:
+            print_warning(error)
         shown = _again(shown)
     return "no longer waiting"
+
+
+def _judged(shown: dict[str, Any], verdict: str) -> str:
+    other = shown["nearest"] if verdict == "merge" else shown["contested"] if verdict in ("replace", "both") else None
+    perform(
+        "judge",
+        note=shown["id"] or shown["path"],
+        verdict=verdict,
+        into=(other["id"] or other["path"]) if other else "",
+        seen=shown["version"],
+    )
+    return _DONE[verdict]
 
 
 def _again(each: dict[str, Any]) -> dict[str, Any] | None:
@@ -242,6 +253,8 @@ def _shown(each: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield each["title"], "bold"
     of = each["project"] or "everywhere"
     yield f"  {each['kind']} · {of} · {_WHOSE[each['origin']]} · {each['created'][:10]} · {each['id'] or each['path']}", "dim"
+    if each.get("because"):  # an older daemon does not say it
+        yield f"  waits because {each['because']}", "dim"
     for line in each["evidence"][:3]:
         yield f"  rests on {line['reference']}" + (f": “{line['text']}”" if line["text"] else ""), "dim"
     if each["contested"]:

@@ -58,6 +58,19 @@ def agents(config: Config) -> tuple[Agent, ...]:
     return registry.agents(replace(roots, **absent))
 
 
+def hooked_agents(config: Config) -> tuple[Agent, ...]:
+    """Return the agents on this machine, and any other whose settings hold our hooks."""
+    here = {agent.name for agent in agents(config)}
+    return tuple(agent for agent in registry.agents(_roots(config)) if agent.name in here or _is_hooked(agent))
+
+
+def _is_hooked(agent: Agent) -> bool:
+    try:
+        return bool(agent.status(read_settings(agent.settings)).hooks)
+    except KiteError:
+        return False
+
+
 def _roots(config: Config) -> registry.AgentRoots:
     """Return the folders of all agents, whether or not they exist."""
     return registry.AgentRoots(
@@ -293,7 +306,7 @@ def hooks_status(as_json: AsJson = False) -> None:
     settings = configuration.load()
     statuses: list[dict[str, Any]] = []
     unread: list[KiteError] = []
-    for agent in agents(settings):
+    for agent in hooked_agents(settings):
         try:
             status = agent.status(read_settings(agent.settings))
         except KiteError as error:  # the others can still be shown
@@ -347,6 +360,7 @@ def install_service() -> None:
 
     Example: kmem service install
     """
+    from kite_memory.cli.everyday import make_room, start
     from kite_memory.daemon import service_units
     from kite_memory.keys import keys_beside
     from kite_memory.wiring.daemon import service_of
@@ -356,7 +370,14 @@ def install_service() -> None:
     for name in ("anthropic", "voyage"):
         if found.where(name) == "environment":
             print_message(f"note: the service will not see this shell's {name} key; `kmem keys set {name}` keeps it where it does")
-    _report(service_units.install(*service_of(settings)))
+    stopped, runs = make_room(settings), False
+    try:
+        outcome = service_units.install(*service_of(settings))
+        runs = outcome.done
+    finally:
+        if stopped and not runs:
+            start(settings)
+    _report(outcome)
 
 
 @service.command("uninstall", cls=Command)
@@ -511,13 +532,25 @@ def set_config(
 
     Example: kmem config set extractor.dollars_per_day 0.5
     """
-    from kite_memory.cli.backend import daemon_version
-    from kite_memory.cli.everyday import restart
+    from kite_memory.cli.everyday import take_effect
+    from kite_memory.cli.vault import whole_target
 
-    print_message(change(name, value))
-    if daemon_version() is not None:
-        restart(configuration.load())
+    print_message(change(name, whole_target(value) if name == "sync.target" else value))
+    if missing := _without_key(name, value):
+        print_message(f"note: there is no key for {value} yet, so nothing is asked of it: `kmem keys set {missing}`")
+    if take_effect(configuration.load()):
         print_message("the daemon was restarted with it")
+
+
+def _without_key(name: str, value: str) -> str:
+    """Return the name of the key that a chosen service needs and does not have; empty if nothing is missing."""
+    from kite_memory import keys as kept
+
+    needed = {("extractor.name", "anthropic"): "anthropic", ("embedder.name", "voyage"): "voyage"}.get((name, value), "")
+    if not needed:
+        return ""
+    found = kept.keys_beside(configuration.load().file).find(kept.key_name(needed))
+    return "" if found is not None else needed
 
 
 def statusline(

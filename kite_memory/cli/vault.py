@@ -11,7 +11,7 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import perform, services
-from kite_memory.cli.console import print_data, print_json, print_message, print_written_json
+from kite_memory.cli.console import ask, is_interactive, print_data, print_json, print_message, print_written_json
 from kite_memory.cli.main import add
 from kite_memory.errors import FoundSomething, KiteError, UsageError
 from kite_memory.exchange import ImportFormat
@@ -49,7 +49,7 @@ def sync(
     Example: kmem sync --status
     """
     settings = configuration.load()
-    target = _absolute(target)
+    target = whole_target(target)
     where = target or settings.sync.target
     if status or show_key:
         shown = perform("sync_status", target=where)
@@ -66,9 +66,11 @@ def sync(
         raise UsageError("no folder to exchange through", hint="name one: kmem sync ~/Dropbox/kmem")
     shown = perform("sync", target=where, join=join, encrypt=encrypt, dry_run=dry_run)
     if target and not dry_run and target != settings.sync.target:
+        from kite_memory.cli.everyday import take_effect
         from kite_memory.cli.setup import change
 
         change("sync.target", target)
+        take_effect(configuration.load())
     if as_json:
         print_json(shown)
     else:
@@ -79,7 +81,7 @@ def sync(
         )
 
 
-def _absolute(target: str) -> str:
+def whole_target(target: str) -> str:
     """Return a folder's whole path: the daemon, and the next call, are in another folder."""
     from kite_memory.sync.segments import is_remote
 
@@ -394,13 +396,27 @@ def consolidate(
         print_message(f"git: {report['git']}")
 
 
-def undo(as_json: AsJson = False) -> None:
+def undo(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be reverted.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Revert the last consolidation, except where you have written since.
 
-    Run it again to revert the one before it, up to a month back.
+    On a terminal you are shown what that is, and asked. Run it again to revert the one before it, up to a month back.
 
-    Example: kmem undo
+    Example: kmem undo --dry-run
     """
+    if dry_run or (is_interactive() and not (yes or as_json)):
+        planned = perform("undo", dry_run=True)
+        if dry_run and as_json:
+            print_json(planned)
+            return
+        _print_to_undo(planned)
+        if dry_run or not (planned["steps"] or planned["page"]):
+            return
+        if not ask("Revert this?"):
+            raise KiteError("nothing was reverted")
     report = perform("undo")
     if as_json:
         print_json(report)
@@ -414,6 +430,20 @@ def undo(as_json: AsJson = False) -> None:
     )
     if report["git"]:
         print_message(f"git: {report['git']}")
+
+
+def _print_to_undo(planned: dict[str, Any]) -> None:
+    for step in planned["steps"]:
+        for change in step:
+            print_data(f"{'remove' if change['removed'] else 'revert':8} {change['path']}")
+    for path in planned["left_alone"]:
+        print_message(f"would be left alone, since it has been changed meanwhile: {path}")
+    if planned["page"]:
+        print_message("MEMORY.md would be as it was")
+    if planned["steps"] or planned["page"]:
+        print_message(f"{counted(len(planned['steps']), 'step')} of {planned['at'][:10]} would be taken back")
+    else:
+        print_message("there is nothing to take back")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -264,6 +264,8 @@ def _connect(state: str, deadline: float) -> endpoint.Connection:
         except BlockingIOError:
             Event().wait(_PAUSE)
         except TimeoutError as error:
+            if isinstance(error, endpoint.NoProof) and holder(Path(state)) is None:  # a port that was left over, and taken since
+                raise DaemonUnreachable("no daemon is running", hint="`kmem up` starts it") from error
             raise DaemonSilent("the daemon takes no more requests", hint=_RESTART) from error
         except (FileNotFoundError, ConnectionRefusedError) as error:
             raise DaemonUnreachable("no daemon is running", hint="`kmem up` starts it") from error

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -26,7 +27,7 @@ from kite_memory.daemon.protocol import Failure, Garbage, HeldReply, NeedMore, R
 from kite_memory.endpoint import RECEIVED
 from kite_memory.errors import DaemonRunning, KiteError
 from kite_memory.paths import socket_path
-from kite_memory.system.private_files import NotPrivate, make_private_folder, replace_file
+from kite_memory.system.private_files import NotPrivate, make_private_folder, replace_file, when_not_in_use
 
 Transport = Literal["auto", "unix", "port"]
 
@@ -47,12 +48,17 @@ class Listener:
     def close(self) -> None:
         """Close the socket, and remove its address if it still belongs to this listener."""
         self.socket.close()
+        if self.is_found():
+            with suppress(OSError):  # a client of Windows that reads it; a left-over is no harm
+                when_not_in_use(self.address.unlink)
+
+    def is_found(self) -> bool:
+        """Return whether its address is still this listener's."""
         try:
             found = self.address.lstat()
-            if (found.st_dev, found.st_ino) == self.identity:
-                self.address.unlink()
-        except FileNotFoundError:
-            pass
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self.identity
 
 
 def listen(state: Path, transport: Transport = "auto") -> Listener:
@@ -79,6 +85,8 @@ def listen(state: Path, transport: Transport = "auto") -> Listener:
 def _refuse_if_answered(state: Path) -> None:
     try:
         endpoint.connect(str(state), monotonic() + _SECONDS_TO_ANSWER).close()
+    except endpoint.NoProof:
+        return  # a daemon of ours would have the lock that the caller has
     except (BlockingIOError, TimeoutError):
         pass  # a hanging or busy daemon still owns the address
     except (OSError, ValueError):
@@ -233,6 +241,10 @@ class Acceptor:
         except OSError:
             pass  # the thread has ended already
 
+    def is_found(self) -> bool:
+        """Return whether clients find this listener at its address."""
+        return self._listener.is_found()
+
     def watch(self) -> None:
         """Accept connections until `close`, then remove the address."""
         with selectors.DefaultSelector() as selector:
@@ -246,12 +258,12 @@ class Acceptor:
                 self._report(error)
                 self._lost()
             finally:
-                self._listener.close()
                 for caller in self._callers.values():
                     caller.connection.close()
                 self._callers.clear()
                 self._woken.close()
                 self._wake.close()
+                self._listener.close()
 
     def _serve(self, selector: selectors.BaseSelector) -> bool:
         for key, _ in selector.select(self._seconds_to_wait()):
@@ -410,12 +422,12 @@ class Server:
         self._waiting = _Waiting(max(limits.waiting, limits.workers))
         self._threads: list[threading.Thread] = []
         self._reception: Acceptor | None = None
+        self._moving = threading.Lock()
 
     def start(self) -> None:
         """Start the server. When this returns, clients can connect. Raises the same errors as `listen`."""
-        listener = listen(self._state, self._transport)
+        self._reception = Acceptor(listen(self._state, self._transport), self._limits, self._take, self._report, lost=self._lost)
         self._waiting = _Waiting(max(self._limits.waiting, self._limits.workers))
-        self._reception = Acceptor(listener, self._limits, self._take, self._report, lost=self._lost)
         self._threads = [threading.Thread(target=self._reception.watch, name="kmem-reception", daemon=True)]
         for number in range(self._limits.workers + (self._limits.reserved if self._urgent else 0)):
             reserved = number >= self._limits.workers
@@ -424,14 +436,28 @@ class Server:
         for thread in self._threads:
             thread.start()
 
+    def listen_again(self) -> None:
+        """Open the address again if it was removed: systems empty their temporary folders. Raises the same errors as `listen`."""
+        with self._moving:
+            if self._reception is None or self._reception.is_found():
+                return
+            self._reception.close()
+            self._threads[0].join()
+            self._reception = Acceptor(
+                listen(self._state, self._transport), self._limits, self._take, self._report, lost=self._lost
+            )
+            self._threads[0] = threading.Thread(target=self._reception.watch, name="kmem-reception", daemon=True)
+            self._threads[0].start()
+
     def stop(self) -> None:
         """Remove the address at once, and give running requests ``stop_seconds`` to end. Can be called twice."""
-        if self._reception is None:
-            return
-        self._reception.close()
-        reception, *workers = self._threads
-        reception.join()
-        self._reception = None
+        with self._moving:
+            if self._reception is None:
+                return
+            self._reception.close()
+            reception, *workers = self._threads
+            reception.join()
+            self._reception = None
         for connection, _ in self._waiting.close():
             connection.close()
         until = monotonic() + self._limits.stop_seconds

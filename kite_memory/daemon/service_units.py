@@ -12,8 +12,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from xml.parsers.expat import ExpatError
 from xml.sax.saxutils import escape
 
 from kite_memory.errors import KiteError
@@ -203,8 +204,16 @@ def scheduled_task(service: Service, user: str) -> str:
 
 def _task_commands(service: Service, file: Path) -> tuple[str, ...]:
     """Return what the user types: a task sees the user's lasting variables only, and none of this shell's."""
-    lasting = tuple(subprocess.list2cmdline(["setx", name, value]) for name, value in sorted(service.environment.items()))
-    return (*lasting, subprocess.list2cmdline(["schtasks", "/Create", "/F", "/TN", TASK, "/XML", str(file)]))
+    lasting = tuple(f"setx {name} {_typed(value)}" for name, value in sorted(service.environment.items()))
+    return (*lasting, f"schtasks /Create /F /TN {_typed(TASK)} /XML {_typed(str(file))}")
+
+
+def _typed(word: str) -> str:
+    """Quote a word for cmd and PowerShell alike."""
+    if any(sign in word for sign in '"%$`'):
+        raise KiteError(f"a command line of Windows cannot name {word}", hint="keep kite-memory's folders under plainer paths")
+    slashes = word[len(word.rstrip("\\")) :]
+    return f'"{word}{slashes}"'
 
 
 def _quoted(word: str, *, dollars: bool = False) -> str:
@@ -282,6 +291,7 @@ def install(service: Service, manager: Manager) -> Outcome:
     Missing folders in the user's home are made first: the daemon, once confined to them, could not.
     """
     if manager.platform == "win32":
+        commands = _task_commands(service, manager.file)
         _make(manager.file.parent)
         replace_file(manager.file, scheduled_task(service, manager.user).encode("utf-16"))
         return Outcome(
@@ -289,7 +299,7 @@ def install(service: Service, manager: Manager) -> Outcome:
             lines=(
                 f"wrote {manager.file}",
                 "Windows starts it with the Task Scheduler; run this once:",
-                *(f"  {line}" for line in _task_commands(service, manager.file)),
+                *(f"  {line}" for line in commands),
             ),
         )
     for folder in service.writable:
@@ -314,7 +324,9 @@ def install(service: Service, manager: Manager) -> Outcome:
 def uninstall(manager: Manager) -> Outcome:
     """Stop the service and remove what `install` wrote. Can be repeated."""
     if manager.platform == "win32":
-        manager.file.unlink(missing_ok=True)
+        if not manager.file.exists():
+            return Outcome(done=True, lines=("the service is not installed",))
+        manager.file.unlink()
         return Outcome(done=False, lines=("To undo it, run:", f'schtasks /Delete /F /TN "{TASK}"'))
     if not _is_ours(manager.file):
         return Outcome(done=True, lines=("the service is not installed",))
@@ -340,6 +352,63 @@ def runs(manager: Manager, pid: int) -> bool:
         said = _asked(("launchctl", "print", f"gui/{manager.uid}/{LABEL}"))
         return re.search(rf"^\s*pid = {pid}$", said, re.MULTILINE) is not None
     return _asked(("systemctl", "--user", "show", "--property=MainPID", "--value", UNIT)).strip() == str(pid)
+
+
+def is_installed(manager: Manager) -> bool:
+    return manager.platform != "win32" and _is_ours(manager.file)
+
+
+def outdated(service: Service, manager: Manager) -> str:
+    """Return what an installed unit should be by now, empty if it is that. Its variables stay, and its program if it exists."""
+    if not is_installed(manager):
+        return ""
+    text = manager.file.read_text(encoding="utf-8", errors="replace")
+    command, environment = _of_agent(text) if manager.platform == "darwin" else _of_unit(text)
+    gone = not command or any(Path(word).is_absolute() and not Path(word).exists() for word in command)
+    path = {"PATH": service.environment["PATH"]} if "PATH" in service.environment else {}
+    needed = replace(service, command=service.command if gone else command, environment=path | environment)
+    due = show(needed, manager)
+    return "" if due == text else due
+
+
+def refresh(service: Service, manager: Manager) -> bool:
+    """Write an outdated unit anew for its next start, and return whether that was needed."""
+    if not (due := outdated(service, manager)):
+        return False
+    _write(manager.file, due)
+    if manager.platform == "darwin":
+        domain = f"gui/{manager.uid}"
+        _ran(("launchctl", "bootout", f"{domain}/{LABEL}"))
+        _ran_in_time(("launchctl", "bootstrap", domain, str(manager.file)))
+    else:
+        _ran(("systemctl", "--user", "daemon-reload"))
+    return True
+
+
+def _of_agent(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the command and the variables in an agent of ours; nothing if it cannot be read."""
+    try:
+        match plistlib.loads(text.encode()):
+            case {"ProgramArguments": [*words], "EnvironmentVariables": {**variables}}:
+                return tuple(map(str, words)), {str(name): str(value) for name, value in variables.items()}
+    except (ValueError, plistlib.InvalidFileException, ExpatError):
+        pass
+    return (), {}
+
+
+_QUOTED_WORD = re.compile(r"\"((?:[^\"\\]|\\.)*)\"")
+_ESCAPED_SIGN = re.compile(r"\\(.)|(%)%")
+
+
+def _of_unit(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the command and the variables in a unit of ours."""
+    found: dict[str, list[str]] = {"ExecStart": [], "Environment": []}
+    for line in text.splitlines():
+        name, _, value = line.partition("=")
+        if name in found:
+            found[name] += [_ESCAPED_SIGN.sub(r"\1\2", word) for word in _QUOTED_WORD.findall(value)]
+    command = tuple(word.replace("$$", "$") if number else word for number, word in enumerate(found["ExecStart"]))
+    return command, dict(variable.split("=", 1) for variable in found["Environment"] if "=" in variable)
 
 
 def start_again(manager: Manager) -> str:

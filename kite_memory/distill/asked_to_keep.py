@@ -181,7 +181,8 @@ _TAKES_BACK = lazy_regex(
     re.IGNORECASE,
 )
 _CHANGES_ITS_MIND = lazy_regex(
-    r"[,;.—–-]\s*(?:no,? wait|wait,? no|oh,? no|scratch that|i mean|correction|or rather|make that|nein,? warte|ach nein|quatsch"
+    r"[,;.—–-]\s*(?:(?:just |only )?kidding|just joking|no,? wait|wait,? no|oh,? no|scratch that|i mean|correction|or rather"
+    r"|make that|nein,? warte|ach nein|quatsch"
     r"|besser gesagt"
     r"|non,? attends|je veux dire|no,? espera|mejor dicho|quiero decir|no,? aspetta|anzi|volevo dire)\b"
     r"|[,;—–]\s*(?:no|nope|sorry|nein|non|pardon|perdón|scusa|entschuldigung|oops)\s*,\s",

@@ -10,7 +10,7 @@ from typing import TypedDict
 
 import orjson
 
-from kite_memory.distill.prose import clean, one_line
+from kite_memory.distill.prose import clean, one_line, without_emphasis
 from kite_memory.errors import StateDamaged
 from kite_memory.model.event import Event
 from kite_memory.model.note import (
@@ -332,17 +332,15 @@ def checked_origin(claimed: object, sources: Sequence[Event]) -> Origin:
 
 def bounded_title(text: str, words: int = TITLE_WORDS) -> str:
     """Return one line without markup or surrounding quotes, at most ``words`` words and `TITLE_CHARS` characters."""
-    line = _EMPHASIS.sub(r"\g<inner>", _HEADING.sub("", one_line(text))).strip().rstrip(".:;,")
+    line = without_emphasis(_HEADING.sub("", one_line(text))).strip().rstrip(".:;,")
     if len(line) > 1 and line[0] == line[-1] and line[0] in _MARKS and line.count(line[0]) == 2:
         line = line[1:-1]
     title = line.rstrip(".:;,").split(" ")
     return clip(" ".join(title[:words]), TITLE_CHARS).strip()
 
 
-_HEADING = lazy_regex(r"\A#{1,6}\s+")
-_EMPHASIS = lazy_regex(r"\A(?P<mark>\*{1,3}|_{1,3}(?=[^_\s]+\s))(?=\w)(?P<inner>(?:(?!(?P=mark)).)+?)(?P=mark)(?=\W|\Z)")
-"""A whole title, or its beginning, in bold or italics."""
 _MARKS = "\"'"
+_HEADING = lazy_regex(r"^(?:[#*_>-]+\s+)+")
 
 
 def _text(value: object, limit: int) -> str:

@@ -4,7 +4,7 @@ And commands that worked after another form of them had failed.
 """
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -46,11 +46,11 @@ def key_lines(text: str, limit: int, *, lines: int = 6) -> str:
 
 
 _UNSEEN = lazy_regex(
-    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0e\ufeff"
-    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
-    "|(?<![^\x00-\xff])[\u200c\u200d\ufe0f]|[\u200c\u200d](?![^\x00-\xff])"  # but in scripts and emoji they change what is seen
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0e\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f]|(?<![\u0300-\U0010ffff])[\u200c\u200d\ufe0f]"
 )
-_LINE_ENDS = lazy_regex("\r\n?|[\v\f\x85\u2028\u2029]")
+"""Joiners are left where they spell a word or an emoji, in scripts that have them."""
+_LINE_ENDS = lazy_regex("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _COLOUR = lazy_regex(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
 _BREAK = lazy_regex(r"[.!?…][\"')\]*`_]{0,4}\s+(?=[\"'(\[*`_]{0,4}[A-Z0-9`/])")
 _ABBREVIATION = lazy_regex(
@@ -75,7 +75,7 @@ _STOP = frozenset(
 
 
 def clean(text: str) -> str:
-    """Remove terminal colours, control and invisible characters, and lone surrogates; lines end in ``\\n``, whatever ended them."""
+    """Remove terminal colours, control and invisible characters, and lone surrogates; lines end in ``\\n``."""
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
     return _UNSEEN.sub("", _LINE_ENDS.sub("\n", text))
@@ -194,45 +194,37 @@ _SEVERAL = lazy_regex(r"(?:\b[A-D]|[1-9])\s*(?:,|and|&|\+|or)\s*(?:[A-D]\b|[1-9]
 _NTH = {"first": "1", "second": "2", "third": "3", "former": "1", "latter": "2"}
 _PICK_NTH = lazy_regex(
     r"(?:^|[.!?;,:—–]\s*|\s-\s+)\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]h?|yep|sure|hm+|well|so|then|and|just|please|actually"
-    r"|definitely"
-    r"|i think|i guess|i would|i will|i'?d|i'?ll|i|we would|we should|we will|we'?d|we'?ll|we|can (?:you|we)|could (?:you|we)"
-    r"|let'?s|let me"
-    r"|(?:my|the) (?:choice|preference|pick|vote) (?:is|goes to)|it'?s|going|go|ahead|do|have|want|need|like|love|to|prefer"
-    r"|rather|favou?r"
-    r"|pick|take|choose|chose|use|using|keep|stick|implement|build|proceed|say|with|for|in favou?r of|on)[\s,:]+){0,8}"
-    r"the (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way|alternative|variant|solution|choice)\b|[\s.!]*$|\s*[,;:—–])"
-    r"|former\b|latter\b)(?: (?:one|option|approach|way|alternative|variant|solution|choice)\b)?",
+    r"|definitely|i think|i guess|i would|i will|i'?d|i'?ll|i|we would|we should|we will|we'?d|we'?ll|we|can (?:you|we)"
+    r"|could (?:you|we)|let'?s|let me|(?:my|the) (?:choice|preference|pick|vote) (?:is|goes to)|it'?s|going|go|ahead|do|have|want"
+    r"|need|like|love|to|prefer|rather|favou?r|pick|take|choose|chose|use|using|keep|stick|implement|build|proceed|say|with|for"
+    r"|in favou?r of|on)[\s,:]+){0,8}the (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way|alternative|variant|solution"
+    r"|choice)\b|[\s.!]*$|\s*[,;:—–])|former\b|latter\b)(?: (?:one|option|approach|way|alternative|variant|solution|choice)\b)?",
     re.IGNORECASE,
 )
 _BOTH_NTH = lazy_regex(
     r"\bthe (?:first|second|third|former|latter)\b[^.,;]{0,16}(?:\band\b|\bor\b|&)\s*(?:also )?the (?:first|second|third|former"
-    r"|latter)\b"
-    r"(?! (?:one |option |approach )?(?:is|was|has|does|would|will|won'?t|can'?t|loses|needs|looks|seems|sounds)\b)",
+    r"|latter)\b(?! (?:one |option |approach )?(?:is|was|has|does|would|will|won'?t|can'?t|loses|needs|looks|seems|sounds)\b)",
     re.IGNORECASE,
 )
 _WELL = (
     r"(?:good|great|fine|ok(?:ay)?|best|better|nicer?|perfect|right|clean\w*|simpl\w+|saf(?:er?|est)|cheap\w*|fast\w*|reasonable"
-    r"|sensible"
-    r"|prefer(?:able|red)|ideal|enough|san(?:e|er)|solid|reliable|robust|eas(?:y|ier|iest)|excellent|acceptable|clear\w*|correct"
-    r"|sound"
-    r"|(?:way|one|choice|option|winner|favou?rite|preference|pick)\b(?! (?:less|too|more))|it\b|what (?:i|we) (?:want|need|prefer"
-    r"|had|meant))"
+    r"|sensible|prefer(?:able|red)|ideal|enough|san(?:e|er)|solid|reliable|robust|eas(?:y|ier|iest)|excellent|acceptable|clear\w*"
+    r"|correct|sound|(?:way|one|choice|option|winner|favou?rite|preference|pick)\b(?! (?:less|too|more))|it\b|what (?:i"
+    r"|we) (?:want|need|prefer|had|meant))"
 )
 _TAKES = lazy_regex(
-    rf"\s*(?:$|[.!)](?:\s|$)|[;,:—–]|\s-\s|\s(?:please|thanks|then|but|and|for|first|with|as|since|because|it is|now|if|so"
-    rf"|instead|over|rather than"
-    rf"|you|that you|which you)\b|(?:\s(?:is|sounds|looks|seems|feels|would be)|'s)\s(?:like )?(?:\w+ly |really |very |much |so "
-    rf"|the |an? |my |by far "
-    rf"|far |quite |pretty |just |more |most )*{_WELL}\b|\s(?:works|wins|makes (?:\w+ ){{0,2}}sense|would work|convinces)\b)",
+    rf"\s*(?:$|[.!)](?:\s|$)|[;,:—–]|\s-\s|\s(?:please|thanks|then|but|and|for|first|with|as|since|because|it is|now|if|so|instead"
+    rf"|over|rather than|you|that you|which you)\b|(?:\s(?:is|sounds|looks|seems|feels|would be)|'s)\s(?:like )?(?:\w+ly |really "
+    rf"|very |much |so |the |an? |my |by far |far |quite |pretty |just |more |most )*{_WELL}\b|\s(?:works|wins"
+    rf"|makes (?:\w+ ){{0,2}}sense|would work|convinces)\b)",
     re.IGNORECASE,
 )
 """What may follow the name of an option that is taken: nothing, a further wish, or praise."""
 _PRAISED = lazy_regex(r"\s*(?:\s(?:is|sounds|looks|seems|feels|works|would)|'s)\b", re.IGNORECASE)
 _TURNED_DOWN = lazy_regex(
     r"\W*(?:(?:absolutely|certainly|definitely|clearly|really|is|are|was) )?(?:no(?! (?:need|hurry|rush|problem|other|more"
-    r"|extra)\b)|nope|never|nein|niemals|nicht|nee|non|jamais|pas|nunca"
-    r"|out|rejected|wrong|bad|too|won'?t|wouldn'?t|can'?t|cannot|doesn'?t|isn'?t|not(?!\s+(?:the\b|that\b|option\b"
-    r"|[a-d1-9]\b)))\b(?!,)",
+    r"|extra)\b)|nope|never|nein|niemals|nicht|nee|non|jamais|pas|nunca|out|rejected|wrong|bad|too|won'?t|wouldn'?t|can'?t|cannot"
+    r"|doesn'?t|isn'?t|not(?!\s+(?:the\b|that\b|option\b|[a-d1-9]\b)))\b(?!,)",
     re.IGNORECASE,
 )
 _STILL_ASKS = lazy_regex(
@@ -329,11 +321,9 @@ def asks_something_else(closing: str) -> bool:
 
 _SOMETHING_ELSE = lazy_regex(
     r"\b(?:anyway|anyhow|regardless|nevertheless|nonetheless|even so|despite|instead|alternativ\w*|something else|(?:an)?other"
-    r"|otherwise|still (?:want|prefer|like|rather|use|go|do|keep)|trotzdem|dennoch|stattdessen|quand même"
-    r"|malgré tout|plutôt|de todos modos|aun así|en su lugar|mesmo assim|comunque|lo stesso|invece)\b|^\W*(?:(?:and|but|so"
-    r"|or)\s+)?(?:which|where|when|who|why"
-    r"|what(?! (?:do you (?:think|say)|about))"
-    r"|how(?! (?:does|do|about)\b.{0,30}(?:sound|look|feel|about)))\b",
+    r"|otherwise|still (?:want|prefer|like|rather|use|go|do|keep)|trotzdem|dennoch|stattdessen|quand même|malgré tout|plutôt"
+    r"|de todos modos|aun así|en su lugar|mesmo assim|comunque|lo stesso|invece)\b|^\W*(?:(?:and|but|so|or)\s+)?(?:which|where"
+    r"|when|who|why|what(?! (?:do you (?:think|say)|about))|how(?! (?:does|do|about)\b.{0,30}(?:sound|look|feel|about)))\b",
     re.IGNORECASE,
 )
 
@@ -382,10 +372,9 @@ _POINTS = lazy_regex(
     r"(?:it|that|this|them|those|these|all|both|one|the (?:rest|other|others|first|second|idea|option))", re.IGNORECASE
 )
 _NO = (
-    r"(?:rejected|ruled out|off the table|turned down|not an option|no option|out of the question|discarded"
-    r"|dropped|declined|overkill"
-    r"|not worth (?:it|the \w+)|too (?:much|slow|expensive|heavy|complex|complicated|risky)\b[^.]{0,80}|out(?=\s*"
-    r"(?:[,.;:—–]|$)))"
+    r"(?:rejected|ruled out|off the table|turned down|not an option|no option|out of the question|discarded|dropped|declined"
+    r"|overkill|not worth (?:it|the \w+)|too (?:much|slow|expensive|heavy|complex|complicated|risky)\b[^.]{0,80}"
+    r"|out(?=\s*(?:[,.;:—–]|$)))"
 )
 _WE = (
     r"(?:(?:and|but|so|then|also|for the record)[:,]?\s+)?(?:(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+)?(?:(?:also"
@@ -394,14 +383,12 @@ _WE = (
 _REJECTS = tuple(
     lazy_regex(pattern, re.IGNORECASE)
     for pattern in (
-        rf"{_WE}(?:considered|tried|looked at|thought (?:about|of)|evaluated|discussed)\s+(?P<what>[^.;:,]{{2,80}}?)"
-        rf"(?:\s+(?:first|too|as well))?"
-        rf"\s*(?:,|;|:|\s(?:and|but))\s*[^.]{{0,40}}?(?:ruled? (?:it|them|that) out|dropped (?:it|them)(?: again)?"
+        rf"{_WE}(?:considered|tried|looked at|thought (?:about|of)|evaluated|discussed)\s+(?P<what>[^.;:,]{{2,80}}?)(?:\s+(?:first"
+        rf"|too|as well))?\s*(?:,|;|:|\s(?:and|but))\s*[^.]{{0,40}}?(?:ruled? (?:it|them|that) out|dropped (?:it|them)(?: again)?"
         rf"|decided against (?:it|that|them)|reject(?:ed)? (?:it|them)|turned (?:it|them) down|gave (?:it|them) up)",
         rf"{_WE}(?:tried|tested)\s+(?P<what>[^.;:,]{{2,60}}?)(?:\s+first)?\s+and\s+dropped (?:it|them)(?: again)?",
-        rf"{_WE}(?:ruled out|decided against|turned down|opted against|voted against|(?:decided|chose|agreed) not to"
-        rf"(?: use)?|not going (?:with|for)"
-        rf"|won't (?:use|go with)|will not (?:use|go with))\s+(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
+        rf"{_WE}(?:ruled out|decided against|turned down|opted against|voted against|(?:decided|chose|agreed) not to(?: use)?"
+        rf"|not going (?:with|for)|won't (?:use|go with)|will not (?:use|go with))\s+(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
         rf"{_WE}(?:rejected|discarded|dismissed)(?:\s*:\s*|\s+(?=(?:the|a|an|our|any|using|[a-z]+ing)\s"
         rf"|(?-i:[A-Z`\"])))(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
         r"(?:(?:and|but|so|then|also)[:,]?\s+)?(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+"
@@ -512,14 +499,27 @@ _WITHIN = 14
 """Most events between a failure and the form that works; a later success has another reason."""
 
 _MISCALLED = re.compile(
-    r"command not found|unknown (?:flag|option|command|argument|shorthand)|unrecognized (?:option|argument)|no such (?:file"
-    r"|option|command|subcommand)|not a (?:git repository|directory|valid)|is not (?:installed|recognized|a valid)"
-    r"|cannot find (?:module|package)|no module named|module not found|cannot import name|missing (?:required|script)"
-    r"|no tests? (?:found|ran|to run)|permission denied|connection refused|usage:|illegal option|environment variable"
-    r"|is not set|not set\b|requires? (?:a|an|the|--)|must be (?:run|set|called)|unsupported|authentication|not logged in"
-    r"|could not find",
+    r"command not found|unknown (?:flag|option|command|argument|shorthand)|unrecognized (?:option|argument)|no such (?:option"
+    r"|command|subcommand)|is not (?:recognized|a valid)|missing (?:required|script)|no tests? (?:found|ran|to run)|usage:"
+    r"|illegal option|requires? (?:a|an|the|--)|must be (?:run|called)|unsupported (?:option|flag|argument)",
     re.IGNORECASE,
 )
+_MISPLACED = re.compile(
+    r"no such file|not a (?:git repository|directory)|cannot find (?:module|package)|no module named|module not found"
+    r"|cannot import name|could not find|is not installed|not found",
+    re.IGNORECASE,
+)
+"""Complaints that another folder or another copy of the program answers, and no option does."""
+_UNSET = re.compile(
+    r"environment variable|is not set|not set\b|must be set|is (?:required|missing|undefined) in the environment", re.IGNORECASE
+)
+_SETS = re.compile(r"(?:^|[\s;&])([A-Z_][A-Z0-9_]*)=")
+_ACTS = re.compile(
+    r"\b(?:install|add|start|restart|init|login|sync|update|upgrade|enable|create|build|compile|download|fetch|clone|checkout"
+    r"|switch|ssh-add|chmod|chown|mkdir|touch|cp|mv|ln|source|export)\b|\bup\b"
+)
+"""What helped, if it was run between a failure and a success."""
+_PROVES_NOTHING = re.compile(r"\|\|\s*(?:true|:|echo)\b|\s(?:-n|--dry-run\S*|--help|--version)(?:\s|$)")
 _RUN_UP = re.compile(
     r"^(?:\s*(?:cd\s+[^;&|]{1,200}(?:&&|;)|export\s+\S{1,200}\s*(?:&&|;)|[A-Z_][A-Z0-9_]*=\S{0,200}|sudo|time"
     r"|timeout\s+\d+\w?))+\s*"
@@ -547,23 +547,21 @@ def established(events: Sequence[Event]) -> Iterator[Established]:
     ]
     known: set[str] = set()
     for place, (at, failed) in enumerate(results):
-        if failed.status != "failed" or not _MISCALLED.search(failed.text[:4_000]):
+        if failed.status != "failed":
             continue
         wrong = _core(failed.command)
         for later, works in results[place + 1 : place + 8]:
             if later - at > _WITHIN:
                 break
             right = _core(works.command)
-            if works.status == "ok" and _is_new(right, wrong, known) and _is_another_form(wrong, right, failed.text[:4_000]):
+            if works.status == "ok" and right not in known and _is_another_form(wrong, right, failed.text[:4_000]):
                 known.add(right)
                 yield Established(
                     failed=failed, works=works, wrong=wrong, right=right, complaint=key_lines(failed.text, 160, lines=2)
                 )
                 break
-
-
-def _is_new(right: str, wrong: str, known: Container[str]) -> bool:
-    return right not in known and _RUN_UP.sub("", right) != _RUN_UP.sub("", wrong)
+            if works.status == "ok" and _ACTS.search(works.command[:600]):
+                break
 
 
 def _core(command: str) -> str:
@@ -572,13 +570,26 @@ def _core(command: str) -> str:
 
 
 def _is_another_form(wrong: str, right: str, complaint: str) -> bool:
-    """Return whether both commands have the same program and subcommand, or the second corrects a program that was not found."""
+    """Return whether a command that works differs from one that failed in just what the complaint was about.
+
+    That is how it is called, the folder or the copy of the program, or a variable.
+    """
     one, other = _tokens(wrong), _tokens(right)
     if not one or not other or len(wrong) > 240 or len(right) > 160 or _PLAIN.match(one[0]) or _PLAIN.match(other[0]):
         return False
+    if _PROVES_NOTHING.search(right):
+        return False
+    bare, worked = _RUN_UP.sub("", wrong), _RUN_UP.sub("", right)
     if f"{one[0]}: command not found" in complaint or f"command not found: {one[0]}" in complaint:
-        return one[0] in other or (len(one) > 1 and set(one[1:]) <= set(other))
-    return len(one) > 1 and any(other[at : at + 2] == one[:2] for at in range(len(other)))
+        return bare != worked and (one[0] in other or (len(one) > 1 and set(one[1:]) <= set(other)))
+    if _MISCALLED.search(complaint):
+        return bare != worked and len(one) > 1 and any(other[at : at + 2] == one[:2] for at in range(len(other)))
+    if _UNSET.search(complaint):
+        return one == other and bool(set(_SETS.findall(right)) - set(_SETS.findall(wrong)))
+    if _MISPLACED.search(complaint):
+        moved = "cd " in right[: len(right) - len(worked)] and "cd " not in wrong[: len(wrong) - len(bare)]
+        return worked.split()[1:] == bare.split()[1:] and (moved or bare.split()[:1] != worked.split()[:1])
+    return False
 
 
 def _tokens(command: str) -> list[str]:

@@ -131,7 +131,7 @@ class IssuerKeys:
         listed = answer.get("keys") if isinstance(answer, dict) else None
         if not isinstance(listed, list):
             raise IssuerUnavailable("it lists no keys")
-        return {
+        usable = {
             each["kid"]: each
             for each in listed[:_MOST_KEYS]
             if isinstance(each, dict)
@@ -139,6 +139,9 @@ class IssuerKeys:
             and each.get("kty") in ("RSA", "EC", "OKP")
             and each.get("use") in (None, "sig")
         }
+        if not usable:
+            raise IssuerUnavailable("it lists no key that can be used")
+        return usable
 
 
 class Issuer:

@@ -21,7 +21,7 @@ from kite_memory.text.quoting import quoted, safe_json
 from kite_memory.tools import declarations
 from kite_memory.tools.arguments import ARGUMENTS, TOOL
 from kite_memory.tools.declarations import MORE_TOOLS, RECENT_NOTES, TOOLS, Perform, ToolSpec, called, listed
-from kite_memory.tools.store import Asker, Conflict, StoreUnavailable
+from kite_memory.tools.store import Asker, Conflict, StoreUnavailable, Unsure
 
 Json = dict[str, Any]
 
@@ -80,6 +80,8 @@ def refusal(error: KiteError) -> tuple[str, Json]:
     match error:
         case Conflict(version=version):
             lines.append(f"version now: {version}; read it again, and write with expected_version {version}")
+        case Unsure():
+            lines.append("it was written whole, or not at all: read it before you try again")
         case StoreUnavailable():
             lines.append("nothing was written; try again")
         case _:

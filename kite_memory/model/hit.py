@@ -104,7 +104,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """A conversation's first line and how it ended.
+    """A conversation's first line and how it ended, or a failure and how it went away.
 
     ``text`` is plain text of at most 200 tokens; ``id`` is the conversation's citation.
     """
@@ -127,6 +127,10 @@ class ConversationLookup(Protocol):
         """Return the few conversations that bear on a prompt with a probability of at least ``least``, best first; of two about one
         matter the newer comes first.
         """
+        ...
+
+    def answer(self, text: str, *, project: str, session: str, of_the_past: bool) -> Sequence[Quote]:
+        """Return how a failure that the prompt quotes went away before, and what was said where it plainly asks ``of_the_past``."""
         ...
 
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:

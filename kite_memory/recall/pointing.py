@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,13 +33,15 @@ _LEAST_WORDS = 4
 _WORD = lazy_regex(r"[^\W\d_][\w'’-]*")
 _CODE = lazy_regex(r"`[^`]*`|\S*[/\\(){}=<>]\S*|\b\w+(?:[._]\w+)+\b|\b[a-z]+[A-Z]\w*\b|\b[A-Z]\w*[a-z][A-Z]\w*\b")
 _REFERS_BACK = lazy_regex(
-    r"(?:this|that|these|those|it|its|it's|they|he|she|there|there's|here|here's|also|instead|same|and|but|so|because|then|otherwise"
+    r"(?:this|that|these|those|it|its|it's|they|he|she|there|there's|here|here's|also|instead|same|and|but|so"
+    r"|because|then|otherwise"
     r"|(?:the|a) (?:above|former|latter|same|remaining|other|following|last|next|second) \w+|as (?:above|before|discussed|said))\b"
     r"|\(?[A-Za-z0-9]\)|[-–—:,;.]",
     re.IGNORECASE,
 )
 _HANGS = lazy_regex(
-    r"(?:\b(?:a|an|the|and|or|but|of|to|in|on|at|by|for|from|with|into|as|than|that|which|who|where|when|if|because|is|are|was|be|not)"
+    r"(?:\b(?:a|an|the|and|or|but|of|to|in|on|at|by|for|from|with|into|as|than|that|which|who|where|when|if|because"
+    r"|is|are|was|be|not)"
     r"|[,:;(–—-])\s*$",
     re.IGNORECASE,
 )
@@ -135,6 +138,123 @@ _PAST = lazy_regex(
 def asks_of_the_past(text: str) -> bool:
     """Return whether the prompt plainly asks what was decided, found out or agreed before."""
     return _PAST.search(" ".join(text[:_ASKED].split())) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkAsked:
+    """What a question about the work itself asks for: what was done last, what is left, or a period's work.
+
+    ``period`` is its beginning and its end, in the person's own time.
+    """
+
+    what: Literal["last", "left", "period"]
+    period: tuple[datetime, datetime] | None = None
+
+
+_LONGEST_QUESTION = 160
+_WE = r"(?:we|i|you|wir|ich|du|on|nous)"
+_HERE = (
+    r"(?: (?:here|together|with (?:you|claude|codex)|(?:on|in|with|for) (?:this|the)(?: project| repo(?:sitory)?| branch| code)?"
+    r"|hier|(?:in|an) (?:diesem|dem) (?:projekt|repo|branch)|ici|(?:dans|sur) ce (?:projet|dépôt)|aquí|en este (?:proyecto|repo)))?"
+)
+_POLITE = (
+    r"(?:(?:hi|hey|hello|ok(?:ay)?|so|and|good morning|morning|please|claude|codex|hallo|guten morgen|bitte|also|na"
+    r"|bonjour|salut|alors"
+    r"|hola|buenos días|bueno)[,!.]? )*"
+    r"(?:(?:(?:can|could|would) you |please )*(?:tell me|remind me|do you (?:know|remember)|show me)(?: again)? "
+    r"|(?:kannst du mir sagen|sag mir|erinnere mich|weißt du(?: noch)?),? |(?:rappelle-moi|dis-moi) |recuérdame )?"
+)
+_PLEASE = r"(?:,? (?:again|please|actually|bitte|nochmal|eigentlich|denn|s['’]il te plaît|por favor))*"
+_LAST_WORK = (
+    rf"what(?:['’]?s| is| was| were) the (?:very )?last (?:things?|tasks?|work|topic)(?: that)?(?: {_WE} (?:did|have done|had done"
+    rf"|worked on|were (?:doing|working on)))?|what (?:did|have|had) {_WE} (?:do|done|work(?:ed)? on)(?: last(?: time)?| before|"
+    rf" previously| (?:in )?(?:the )?last session)|what (?:was|were) {_WE} (?:doing|working on|up to)(?: last(?: time)?| before)?"
+    rf"|where (?:did|do|had|have) {_WE} (?:stop(?:ped)?|leave off|left off|leave (?:it|things)|get to)(?: last time)?"
+    rf"|where (?:was|were|are|am) {_WE}(?: at| now| up to| again)?|what happened (?:here )?last (?:time|session)"
+    rf"|(?:where|what) {_WE} (?:left off|stopped|were (?:doing|working on)|did last)(?: last time)?"
+    rf"|(?:let['’]?s )?(?:continue|pick up|resume|carry on|go on) (?:from )?where {_WE} (?:left off|stopped)"
+    rf"|was (?:war|ist) das letzte,?(?: (?:was|das) {_WE}.{{0,40}})?|was (?:haben wir|habe ich"
+    rf"|hast du) (?:hier )?(?:zuletzt|als letztes"
+    r"|(?:das |beim )?letztes? mal) (?:hier )?(?:gemacht|getan|bearbeitet)|wo (?:waren|sind|standen"
+    r"|stehen) wir(?: gerade| zuletzt)?"
+    r"(?: stehen ?geblieben)?|wo (?:haben|hatten) wir (?:zuletzt )?aufgehört|woran (?:haben|hatten) wir (?:zuletzt "
+    r"|gerade )?gearbeitet"
+    r"|qu['’](?:est-ce qu['’]on a|avons-nous) fait (?:en dernier|la dernière fois)|quelle (?:est|était) la dernière chose"
+    r"(?: (?:que|qu['’]).{0,40})?|où (?:en )?(?:étions|sommes)-nous(?: arrêtés| restés)?"
+    r"|où (?:est-ce qu['’])?on (?:en )?(?:était|est"
+    r"|s['’]est arrêtés?)|on en (?:était|est) où"
+    r"|(?:qué|cuál) (?:fue|es) lo último que .{2,40}|qué (?:hicimos|estábamos haciendo)(?: la última vez| por último)?"
+    r"|(?:d|a d)ónde (?:lo )?(?:dejamos|nos quedamos|quedamos|paramos|estábamos|íbamos)|en qué (?:estábamos|quedamos|íbamos)"
+)
+_LEFT_TO_DO = (
+    rf"what(?:['’]?s| is| was)(?: still)? (?:left|remaining|open|missing|unfinished|pending|to do|next)(?: to (?:do|be done))?"
+    rf"|what (?:still )?(?:remains|needs)(?: to be)?(?: done)?|what (?:do|did) {_WE} still (?:have|need) to do"
+    r"|was (?:ist|war|bleibt|steht)(?: denn)?(?: jetzt)?(?: noch)? (?:offen|zu tun|übrig|zu erledigen|an)"
+    r"|was (?:fehlt|bleibt)(?: noch)?"
+    r"|was (?:müssen|sollen) wir noch (?:machen|tun|erledigen)|wie geht(?:['’]s| es)? weiter"
+    r"|qu['’]est-ce qu['’]il (?:nous )?reste(?: à faire)?|que reste-t-il(?: à faire)?|il reste quoi(?: à faire)?"
+    r"|qué (?:nos )?(?:queda|falta|sigue)(?: por hacer| pendiente)?|qué (?:hay|está) pendiente"
+)
+_DONE_IN = (
+    rf"what (?:did|have) {_WE} (?:do|done|work(?:ed)? on|get done|finish(?:ed)?|change[d]?|accomplish(?:ed)?)"
+    rf"|what (?:happened|was done|was changed)|(?:a )?(?:summary|recap|overview) of"
+    r"|was (?:haben wir|habe ich|hast du)|was (?:ist|war|wurde)|qu['’]est-ce qu['’]on a fait|qu['’]avons-nous fait|on a fait quoi"
+    r"|qué (?:hicimos|hice|hiciste|se hizo)"
+)
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag sonntag"
+_WEEKDAYS = {name: at % 7 for at, name in enumerate(_DAYS.split(" "))}
+_PERIODS = {
+    "today": r"today|this morning|heute|aujourd['’]hui|hoy",
+    "yesterday": r"yesterday|last night|gestern|(?<=fait )hier|(?<=quoi )hier|ayer",
+    "before": r"the day before yesterday|vorgestern|avant-hier|anteayer",
+    "week": r"this week|diese woche|cette semaine|esta semana",
+    "last week": r"last week|letzte woche|la semaine dernière|la semana pasada",
+}
+_DAYS_AGO = {"today": 0, "yesterday": 1, "before": 2}
+_WHEN = "|".join(
+    (
+        *(f"(?P<{name.replace(' ', '_')}>{said})" for name, said in _PERIODS.items()),
+        rf"(?:(?:on |last |am |letzten ))?(?P<day>{_DAYS.replace(' ', '|')})",
+        r"(?:(?:in|over|during) )?the (?:last|past) (?P<days>\d{1,2}|two|three|few) days",
+    )
+)
+_OF_WORK: tuple[tuple[Literal["last", "left"], re.Pattern[str]], ...] = (
+    ("last", lazy_regex(rf"{_POLITE}(?:{_LAST_WORK}){_HERE}{_PLEASE}", re.IGNORECASE)),
+    ("left", lazy_regex(rf"{_POLITE}(?:{_LEFT_TO_DO}){_HERE}{_PLEASE}", re.IGNORECASE)),
+)
+_OF_A_PERIOD = lazy_regex(
+    rf"{_POLITE}(?:{_DONE_IN}){_HERE} (?:{_WHEN}){_HERE}(?: (?:gemacht|getan|geschafft|erledigt|gearbeitet|passiert|los))?"
+    rf"{_PLEASE}",
+    re.IGNORECASE,
+)
+_FEW_DAYS = {"two": 2, "three": 3, "few": 3}
+
+
+def work_asked(text: str, now: datetime) -> WorkAsked | None:
+    """Return what a prompt asks of the work itself if that is all it asks. ``now`` is in the person's own time."""
+    asked = " ".join(text[: _LONGEST_QUESTION + 1].split()).strip("¿¡?!. …")
+    if not asked or len(asked) > _LONGEST_QUESTION:
+        return None
+    if found := _OF_A_PERIOD.fullmatch(asked):
+        return WorkAsked(what="period", period=_period(found.groupdict(), now))
+    return next((WorkAsked(what=what) for what, pattern in _OF_WORK if pattern.fullmatch(asked)), None)
+
+
+def _period(named: Mapping[str, str | None], now: datetime) -> tuple[datetime, datetime]:
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    day = timedelta(days=1)
+    if weekday := named["day"]:
+        back = (today.weekday() - _WEEKDAYS[weekday.lower()]) % 7 or 7
+        return today - back * day, today - (back - 1) * day
+    if days := named["days"]:
+        return today - (_FEW_DAYS.get(days.lower()) or int(days)) * day, now + day
+    monday = today - today.weekday() * day
+    if named["week"]:
+        return monday, now + day
+    if named["last_week"]:
+        return monday - 7 * day, monday
+    back = next(ago for name, ago in _DAYS_AGO.items() if named[name])
+    return today - back * day, today - (back - 1) * day
 
 
 def asked_for(text: str, near: Sequence[Hit], *, readiness: float = 1.0) -> int:

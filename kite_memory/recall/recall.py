@@ -396,15 +396,21 @@ class Recall:
         notes = pointing.MANY if chosen else weighed.notes  # what was asked for is there: more must be likely
         pointers = pointing.pointers(could, scores, notes=notes, listed=listed, asks=asks)
         first = not prompt.situation.position
-        if self._cards is None or not prompt.project or ((pointers or chosen) and not first):
+        if self._cards is None or not prompt.project:
             return (), pointers
+        asked = self._cards.answer(prompt.text, project=prompt.project, session=prompt.session, of_the_past=asks)
+        asked = [quote for quote in asked if quote.id not in shown and cited.isdisjoint(quote.evidence)]
+        if (pointers or chosen) and not first:
+            return asked, pointers
         quotes: Sequence[Quote] = ()
         least = pointing.least_of_conversations(listed)
         if first:
             quotes, others = self._cards.opening(prompt.text, project=prompt.project, session=prompt.session)
         else:
             others = self._cards.near(prompt.text, project=prompt.project, session=prompt.session, least=least)
+        of_sessions = {quote.session for quote in asked}
         quotes = [quote for quote in quotes if quote.id not in shown and cited.isdisjoint(quote.evidence)]
+        quotes = [*asked, *(quote for quote in quotes if quote.session not in of_sessions)]
         others = [each for each in others if each.id not in shown and cited.isdisjoint(each.evidence)]
         return quotes, (
             *pointers,

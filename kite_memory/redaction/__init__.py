@@ -17,11 +17,11 @@ def drop_private(text: str) -> str:
     return cleaning.drop_private(text)
 
 
-def redact(text: str) -> RedactedText:
+def redact(text: str, *, of: int = 0) -> RedactedText:
     """Return ``text`` with each secret replaced by ``[redacted:<kind>]``, see `redaction_engine.redact`."""
     from kite_memory.redaction import redaction_engine
 
-    return redaction_engine.redact(text)
+    return redaction_engine.redact(text, of=of)
 
 
 def redact_event(event: Event, known: dict[str, str] | None = None) -> Event:

@@ -8,7 +8,6 @@ import re
 
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cleaning import clean
-from kite_memory.redaction.weighed import LONG
 from kite_memory.text import lazy_regex
 
 _SIGNS = (
@@ -64,34 +63,27 @@ def ends(text: str, first: int, last: int) -> tuple[str, str]:
 def _end_of_head(text: str, cut: int, gap: re.Pattern[str]) -> int:
     """Return where to cut so that the head is redacted the same, alone and with what follows."""
     at = _before(text, cut, gap)
-    fill = _fill(text)
     for _ in range(_TRIES):
         start = max(0, at - _BEFORE)  # as much as the words of a line are weighed by, or the head is redacted otherwise than this
-        near = fill + text[start : at + _BEHIND]
-        found = redact(near)
-        if found == clean(near) or found.startswith(redact(fill + text[start:at])):
+        near = text[start : at + _BEHIND]
+        found = redact(near, of=len(text))
+        if found == clean(near) or found.startswith(redact(text[start:at], of=len(text))):
             return at
-        at = _before(text, min(at - 1, start - len(fill) + _alike(near, found)), gap)
+        at = _before(text, min(at - 1, start + _alike(near, found)), gap)
     return 0
 
 
 def _start_of_tail(text: str, cut: int, gap: re.Pattern[str]) -> int:
     """Return where to cut so that the tail is redacted the same, alone and with what precedes it."""
     at = _behind(text, cut, gap)
-    fill = _fill(text)
     for _ in range(_TRIES):
         stop = min(len(text), at + _BEHIND)
-        near = text[max(0, at - _BEFORE) : stop] + fill
-        found = redact(near)
-        if found == clean(near) or found.endswith(redact(text[at:stop] + fill)):
+        near = text[max(0, at - _BEFORE) : stop]
+        found = redact(near, of=len(text))
+        if found == clean(near) or found.endswith(redact(text[at:stop], of=len(text))):
             return at
-        at = _behind(text, max(at + 1, stop + len(fill) - _alike(near[::-1], found[::-1])), gap)
+        at = _behind(text, max(at + 1, stop - _alike(near[::-1], found[::-1])), gap)
     return len(text)
-
-
-def _fill(text: str) -> str:
-    """Return a blank line with which a part of a long text counts as long itself: fewer words are weighed in one."""
-    return "\n" + "\t" * LONG + "\n" if len(text) > LONG else ""
 
 
 def _alike(one: str, other: str) -> int:

@@ -18,6 +18,7 @@ from kite_memory.redaction.spoken import find_spoken
 from kite_memory.redaction.tokens import OWN_KINDS, UNKNOWN, find_blocks, find_tokens
 from kite_memory.redaction.vendors import VENDORS, AnchorPatterns, every_vendor
 from kite_memory.redaction.views import View, find_dumped, put_together, resolved
+from kite_memory.redaction.weighed import LONG
 from kite_memory.text import lazy_regex
 
 KINDS: frozenset[str] = (
@@ -80,24 +81,27 @@ _DEEPEST = 2
 """Base 64 within base 64 is decoded up to this depth."""
 
 
-def find(raw: bytes, places: list[tuple[int, int]], every: AnchorPatterns | None = None) -> list[Span]:
-    """Return the spans of secrets in a text made by `bare`, unordered and possibly overlapping. ``places`` are those of marks."""
+def find(raw: bytes, places: list[tuple[int, int]], every: AnchorPatterns | None = None, *, of: int = 0) -> list[Span]:
+    """Return the spans of secrets in a text made by `bare`, unordered and possibly overlapping. ``places`` are those of marks.
+
+    ``of``: the length of the text of which this is a part.
+    """
     every = every or every_vendor()
     raw = blanked(raw, places)
     if not raw.translate(None, _PLAIN) and b" -" not in raw and b"0 " not in raw and not words_of(raw.lower()).each:
         spans: list[Span] = []
         find_tokens(raw, spans, _opener(every), every)
         return spans
-    spans = _whole(raw, every)
+    spans = _whole(raw, every, max(of, len(raw)))
     escaped = resolved(raw)
     if escaped is not None:
-        further = _whole(escaped.raw, every)
+        further = _whole(escaped.raw, every, len(escaped.raw))
         spans += [(*escaped.origin(start, end), kind) for start, end, kind in further if kind != UNKNOWN]
     return spans
 
 
-def _whole(raw: bytes, every: AnchorPatterns) -> list[Span]:
-    spans = _plain(raw, every)
+def _whole(raw: bytes, every: AnchorPatterns, of: int) -> list[Span]:
+    spans = _plain(raw, every, of=of)
     broken = put_together(raw) if b"\n" in raw or b"\\" in raw else None
     return spans if broken is None else spans + _across(broken, {end for _, end, kind in spans if kind != UNKNOWN}, every)
 
@@ -110,7 +114,7 @@ def _opener(every: AnchorPatterns, depth: int = 0) -> Callable[[bytes], str]:
     return look_inside
 
 
-def _plain(raw: bytes, every: AnchorPatterns, depth: int = 0, *, spoken: bool = True) -> list[Span]:
+def _plain(raw: bytes, every: AnchorPatterns, depth: int = 0, *, spoken: bool = True, of: int = 0) -> list[Span]:
     """Find secrets without joining lines. ``spoken`` includes secrets in natural language, which end with a line."""
     look_inside = _opener(every, depth)
     spans: list[Span] = []
@@ -119,7 +123,7 @@ def _plain(raw: bytes, every: AnchorPatterns, depth: int = 0, *, spoken: bool = 
     words = words_of(small)
     find_assigned(raw, small, words, spans)
     if spoken:
-        find_spoken(raw, small, words, spans)
+        find_spoken(raw, small, words, spans, max(of, len(raw)))
     find_carried(raw, words, spans)
     find_blocks(raw, words, spans)
     find_dumped(raw, look_inside, spans)
@@ -145,41 +149,43 @@ def _across(broken: View, ends: set[int], every: AnchorPatterns) -> list[Span]:
 _PASSES = 8
 
 
-def redact(text: str) -> RedactedText:
+def redact(text: str, *, of: int = 0) -> RedactedText:
     """Return ``text`` with each secret replaced by ``[redacted:<kind>]``.
 
+    ``of``: the length of the text of which this is a part, as fewer words are weighed in a long one.
     Terminal escapes and invisible characters between plain ones are removed; everything else stays. Redacting twice changes
     nothing: the result was searched without a find.
     """
     text = clean(text)
-    return _redacted(text, bare(text))
+    return _redacted(text, bare(text), of=of)
 
 
-_innocent: set[str] = set()
-_formerly_innocent: set[str] = set()
+_innocent: set[tuple[str, bool]] = set()
+_formerly_innocent: set[tuple[str, bool]] = set()
 _MOST_INNOCENT = 2048
 _LONGEST_INNOCENT = 4096
 """Texts in which nothing was found, up to this number and length: a transcript repeats many. The older half is dropped at once."""
 
 
-def _find_or_recall(text: str, raw: bytes, places: list[tuple[int, int]]) -> list[Span]:
+def _find_or_recall(text: str, raw: bytes, places: list[tuple[int, int]], of: int) -> list[Span]:
     """Return `find` of ``raw``, which is ``text`` from `bare`, without searching a text again in which nothing was found."""
     global _innocent, _formerly_innocent
-    if text in _innocent or text in _formerly_innocent:
+    known = (text, max(of, len(raw)) > LONG)
+    if known in _innocent or known in _formerly_innocent:
         return []
-    spans = find(raw, places)
+    spans = find(raw, places, of=of)
     if not spans and len(text) <= _LONGEST_INNOCENT:
         if len(_innocent) >= _MOST_INNOCENT:
             _innocent, _formerly_innocent = set(), _innocent
-        _innocent.add(text)
+        _innocent.add(known)
     return spans
 
 
-def _redacted(text: str, raw: bytes) -> RedactedText:
+def _redacted(text: str, raw: bytes, of: int = 0) -> RedactedText:
     """Redact a cleaned ``text``; ``raw`` is the same text from `bare`."""
     for _ in range(_PASSES):
         places = marks(text)
-        spans = beside([*_find_or_recall(text, raw, places), *find_protected(text)], places)
+        spans = beside([*_find_or_recall(text, raw, places, of), *find_protected(text)], places)
         if not spans:
             return RedactedText(text)
         text = clean(_replaced(text, spans))

@@ -178,8 +178,8 @@ for _form in FORMS:
         _FORMS.setdefault(_word, []).append(_form)
 
 
-def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -> None:
-    """Find secrets in natural language. ``small`` is ``raw`` in lower case, and ``words`` are its words."""
+def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span], of: int) -> None:
+    """Find secrets in natural language. ``small`` is ``raw`` in lower case with its ``words``; ``of`` as for `find`."""
     if not words.each and _OTHER not in raw:
         return
     table: Table = (0, 0)
@@ -192,7 +192,7 @@ def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -
             find_inserted(raw, small, spans)
     if _OTHER in raw:
         spans.extend((*found.span("digits"), _KIND) for found in _DIGITS_ABROAD.finditer(raw) if not _YEAR.match(found["digits"]))
-    find_weighed(raw, small, words, labels, spans)
+    find_weighed(raw, small, words, labels, spans, of)
     for form in {form for word in words.each & _FORMS.keys() for form in _FORMS[word]}:
         for some in form.words[1:]:
             if words.each.isdisjoint(some):

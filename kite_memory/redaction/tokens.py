@@ -243,7 +243,7 @@ def _token(raw: bytes, at: int, suspects: tuple[Suspect, ...], done: int) -> Spa
         if raw[end - 1] in _IN_RUNS:  # longer than the known form: leave no tail
             end += _gap(raw[end : end + _AFTER].translate(_RUNS))
         chance = raw[begin if suspect.lead else at + suspect.length : end]
-        if monotonous(chance) or b"EXAMPLE" in chance or (not suspect.spelled and worded(chance) and _may_be_words(chance)):
+        if monotonous(chance) or (not suspect.spelled and worded(chance) and _may_be_words(chance)):
             continue
         if _HASH_LABEL.search(raw[max(0, at - 80) : at]):
             continue
@@ -481,13 +481,24 @@ def _form_of_two(word: bytes) -> str:
     return "" if not rare else "file" if word.islower() or last in COMMON else "pair"
 
 
+def _form_of_letters(word: bytes, language: str) -> str:
+    """Return the form of a word of small letters, of which the first may be a capital."""
+    small = word.lower()
+    hash_like = 6 <= len(word) <= 15 and not word.translate(None, b"abcdef")
+    if hash_like or small in _TECHNOLOGIES or monotonous(word) or ordinary(word, language):
+        return ""
+    return "common word" if small in COMMON else "word" if word.islower() else "name"
+
+
 @lru_cache(maxsize=1 << 14)
 def form_of(word: bytes, language: str = "") -> str:
     """Return what kind of text the word is; empty if it is a word, a name or a number of some other kind."""
+    if not 4 <= len(word) <= 64:
+        return ""
+    if word.isalpha() and (word.islower() or word[1:].islower()):
+        return _form_of_letters(word, language)
     if (
-        len(word) < 4
-        or len(word) > 64
-        or (_NO_SECRET.fullmatch(word) and not _SIGNED.fullmatch(word))
+        (_NO_SECRET.fullmatch(word) and not _SIGNED.fullmatch(word))
         or _ADDRESS.fullmatch(word)
         or _LOGIN.fullmatch(word)
         or _UUID.fullmatch(word)
@@ -522,13 +533,8 @@ def form_of(word: bytes, language: str = "") -> str:
         return ""
     if stands_in(word, numbered=False):
         return "stand-in" if len(word) >= 12 and _SPELLED_OUT.fullmatch(word) else ""
-    if word.isalpha():
-        if word.islower():
-            return "" if ordinary(word, language) else "common word" if word in COMMON else "word"
-        if word.isupper():
-            return ""
-        if word[1:].islower():
-            return "" if ordinary(word, language) else "common word" if word.lower() in COMMON else "name"
+    if word.isalpha() and word.isupper():
+        return ""
     odd = oddness(word)
     if odd is Oddness.CLEAR:
         return "clear"

@@ -131,10 +131,13 @@ class _Line(NamedTuple):
     """That of a word for a password in it, if it is not English."""
 
 
-def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, int, bool, str]], spans: list[Span]) -> None:
-    """Find secrets in lines about access. ``labels`` are where the words for a password are."""
+Labels = list[tuple[int, int, bool, str]]
+
+
+def find_weighed(raw: bytes, small: bytes, words: TextWords, labels: Labels, spans: list[Span], of: int) -> None:
+    """Find secrets in lines about access. ``labels`` are where the words for a password are, ``of`` as in `spoken.find_spoken`."""
     find_seed_phrases(raw, small, words, spans)
-    for line in lines(raw, small, words, labels):
+    for line in lines(raw, small, words, labels, of):
         if any(cue.kind in ("label", "code") for cue in line.cues):
             spans.extend((*spelled.span(), "password") for spelled in _SPELLED.finditer(raw, line.begin, line.end))
         if line.language == "another":
@@ -162,10 +165,10 @@ def weight(properties: list[str]) -> float:
     return sum(map(WEIGHTS.get, properties, [0.0] * len(properties)))
 
 
-def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, int, bool, str]]) -> Iterator[_Line]:
+def lines(raw: bytes, small: bytes, words: TextWords, labels: Labels, of: int) -> Iterator[_Line]:
     """Yield the lines of a text that are about access, if they read like sentences."""
     cues = [_Cue(start, end, "weak" if weak else "label") for start, end, weak, _ in labels]
-    named = words.each & (CUES.keys() if len(raw) <= LONG else _CUES_OF_LONG)
+    named = words.each & (CUES.keys() if of <= LONG else _CUES_OF_LONG)
     for word in named:
         kind = CUES[word]
         at = small.find(word)
@@ -193,7 +196,7 @@ def lines(raw: bytes, small: bytes, words: TextWords, labels: list[tuple[int, in
             or _TELLING.search(line)
             or not _SPEECH.isdisjoint(small[begin:end].split())
             or (not kinds.isdisjoint(_OF_CODES) and _DIGIT.search(line))
-            or any(_looks(word, "")[2] in _MADE and not word.islower() for word in line.split())
+            or any(_looks(word, "")[2] in _MADE for word in line.split() if not word.islower())
         )
         if telling and not _STATEMENT.match(line):
             language = next((name for start, _, _, name in labels if name and begin <= start < end), "")

@@ -24,7 +24,10 @@ NO_PATH = "gone.md"
 """Path of a forgotten note: its name may reveal its subject."""
 
 _TICK = 0.001
-_LONGEST_STEM = 120
+_LONGEST_STEM, _LONGEST_STEM_BYTES = 120, 160
+"""With what follows it, the name of a copy has at most 255 bytes, which is what file systems allow."""
+_FORGETTING = 1 << 20
+"""What forgetting adds to a version's ``life``: more than removing and putting back elsewhere ever does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +36,8 @@ class NoteVersion:
 
     ``key`` is its id, or `PATH_KEY` and its path. ``digest`` is of the file's content, empty if it is gone. ``at`` is when the
     content was changed (Unix time), ``by`` on which machine, ``path_at`` when it was named. ``life`` counts how often it came back
-    after it was gone. ``ours`` is whether Kite Memory wrote the body. ``titles`` are the digests of the titles of a forgotten
-    note, which are not to be made again in ``project``.
+    after it was gone, and in steps of `_FORGETTING` how often its owner asked to forget it. ``ours`` is whether Kite Memory wrote
+    the body. ``titles`` are the digests of the titles of a forgotten note, which are not to be made again in ``project``.
     """
 
     key: str
@@ -88,16 +91,23 @@ def _holds(clock: Clock, other: Clock) -> bool:
     return all(clock.get(machine, 0) >= count for machine, count in other.items())
 
 
-def changed(before: NoteVersion, *, machine: str, count: int, at: float, digest: str, gone: Gone = "") -> NoteVersion:
-    """Return the version after a change of the content on ``machine``, its ``count``-th."""
-    returned = bool(before.gone) and not gone
+def changed(
+    before: NoteVersion, *, machine: str, count: int, at: float, digest: str, gone: Gone = "", asked: bool = False
+) -> NoteVersion:
+    """Return the version after a change of the content on ``machine``, its ``count``-th.
+
+    ``asked``: its owner asked to forget it, which counts for more than a file that was moved out and in elsewhere.
+    """
+    life = before.life + (bool(before.gone) and not gone)
+    if asked:
+        life = (life // _FORGETTING + 1) * _FORGETTING
     return replace(
         before,
         digest=digest,
         clock={**before.clock, machine: count},
         at=max(at, before.at + _TICK),
         by=machine,
-        life=before.life + returned,
+        life=life,
         gone=gone,
     )
 
@@ -110,7 +120,8 @@ def copy_path(version: NoteVersion) -> str:
     """Return where a content that would be lost is kept: beside the note, under the same name on every machine."""
     path = PurePosixPath(version.path)
     at = datetime.fromtimestamp(version.at, UTC)
-    name = f"{path.stem[:_LONGEST_STEM]} (conflicted copy {version.by} {at:%Y-%m-%d %H.%M.%S}){path.suffix}"
+    stem = path.stem[:_LONGEST_STEM].encode()[:_LONGEST_STEM_BYTES].decode(errors="ignore")
+    name = f"{stem} (conflicted copy {version.by} {at:%Y-%m-%d %H.%M.%S}){path.suffix}"
     return str(path.with_name(name))
 
 

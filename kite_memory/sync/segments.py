@@ -233,7 +233,7 @@ _NAME = re.compile(r"(\d{8})\.segment")
 _MACHINE = re.compile(r"[a-z0-9-]{1,24}-[0-9a-f]{8}")
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_UNPACKED = 256 * 1024 * 1024
-_MOST_MACHINES = 64
+MOST_MACHINES = 256
 
 ROWS_BYTES = 4 * 1024 * 1024
 """About how much one segment holds, before compression."""
@@ -298,8 +298,14 @@ class SharedFolder:
         replace_file(self._home / _KEY_MARK, key.mark().encode() + b"\n")
 
     def machines(self) -> list[str]:
-        found = [folder.name for folder in folders_in(self._home) if _MACHINE.fullmatch(folder.name)]
-        return found[:_MOST_MACHINES]
+        """Return the machines by name, at most `MOST_MACHINES`; `passed_over` is how many more there are."""
+        return self._found()[:MOST_MACHINES]
+
+    def passed_over(self) -> int:
+        return max(0, len(self._found()) - MOST_MACHINES)
+
+    def _found(self) -> list[str]:
+        return [folder.name for folder in folders_in(self._home) if _MACHINE.fullmatch(folder.name)]
 
     def numbers(self, machine: str) -> list[int]:
         """Return the numbers of a machine's segments, in order."""

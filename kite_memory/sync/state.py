@@ -176,9 +176,17 @@ class SyncState:
         with self.changing():
             self.set("key", key.text())
             self.set("machine", machine)
-            for name in ("next", "events", "amended", "forgotten"):
+            self.set("next", "")
+            for table in ("positions", "pending"):
+                self.run(f"DELETE FROM {table}")  # noqa: S608 - ours
+            self.send_again()
+
+    def send_again(self) -> None:
+        """Take nothing for sent."""
+        with self.changing():
+            for name in ("events", "amended", "forgotten"):
                 self.set(name, "")
-            for table in ("positions", "pending", "uptake", "forgotten"):
+            for table in ("uptake", "forgotten"):
                 self.run(f"DELETE FROM {table}")  # noqa: S608 - ours
             self.run("UPDATE notes SET sent = 0")
 

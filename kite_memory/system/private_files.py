@@ -181,6 +181,8 @@ def make_folder(folder: Path) -> None:
     """Create a folder and its missing parents closed to others; existing ones keep their mode."""
     if folder.is_dir():
         return
+    if folder.parent == folder:  # a drive of Windows that is not there
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
     make_folder(folder.parent)
     try:
         folder.mkdir(0o700)

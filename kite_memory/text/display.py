@@ -10,6 +10,23 @@ from itertools import pairwise
 from kite_memory.errors import UsageError
 from kite_memory.text import lazy_regex
 
+_NAMES_AN_OPTION = lazy_regex(
+    r"(?<![\w'’.-])(?:([B-HJ-Z]|A(?= *(?:$|[.,;!)&+]|and\b|please\b)))"
+    r"|(?:#|(?i:option|number|point|item|step|variant) )([1-9])|(?i:do|option|take|pick|choose|with) ([a-h])|(?<=\A)([1-9]))"
+    r"(?![\w'’+#-]|\.\w)"
+)
+_OPTION = lazy_regex(
+    r"^[ \t>*_#-]{0,8}\(?(?:option |variant )?([A-Za-h]|[1-9])(?:\*{0,2}[.):]| ?[–—-] )[^\n]{3,600}", re.MULTILINE | re.IGNORECASE
+)
+_SHORT_PROMPT, _OPTIONS_READ = 220, 4_000
+_GREETING = r"(?:hi|hello|hey|good morning|hallo|guten morgen|bonjour|hola)(?: there| all| claude| codex)?"
+_GREETS = lazy_regex(rf"\A\W{{0,3}}{_GREETING}\b[,!. ]{{1,3}}", re.IGNORECASE)
+_CHATTER = lazy_regex(
+    rf"\W{{0,3}}(?:{_GREETING}|good (?:question|catch|point|idea)|great|thanks|thank you|sure|ok(?:ay)?|perfect|excellent"
+    r"|absolutely|got it|alright|of course|you['’]re (?:absolutely )?right|danke|merci|gracias)\b[^.!?]{0,40}[.!…,:]{0,3}",
+    re.IGNORECASE,
+)
+
 
 def clip(text: str, limit: int) -> str:
     """Return at most ``limit`` characters, cut between words if possible, with an ellipsis."""
@@ -65,16 +82,30 @@ def duration(text: str) -> timedelta:
 
 
 def age(text: str, now: datetime) -> datetime | None:
-    """Return the moment that long before ``now``, or the given date, in UTC; ``None`` for an empty text. Raises `UsageError`."""
+    """Return the moment that long before ``now``, or at which the given date begins here; ``None`` for an empty text.
+
+    Raises `UsageError`.
+    """
     if not text.strip():
         return None
     if _AGE.fullmatch(text.strip()):
         return now - duration(text)
     try:
-        at = datetime.fromisoformat(text.strip())
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError):  # the latter if the conversion to UTC leaves the range of dates
+        return datetime.fromisoformat(text.strip()).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):  # the latter if the conversion to UTC leaves the range of dates
         raise UsageError(f"{text!r} is neither an age nor a date", hint="write 12h, 30d, 8w or 2026-03-01") from None
+
+
+def local_time(moment: str) -> str:
+    """Return a moment, given in ISO format, as date and time of day where this machine is."""
+    try:
+        return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return moment[:16].replace("T", " ")
+
+
+def local_day(moment: str) -> str:
+    return local_time(moment)[:10]
 
 
 _READ = 12_000
@@ -426,8 +457,34 @@ def plain_lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in without_markup(_CODE_BLOCK.sub("", text)).splitlines() if line.strip()]
 
 
+def option_named(text: str, prompt: str) -> str:
+    """Return the line of a message that has the letter or number which a short prompt names."""
+    named = ["".join(found).upper() for found in _NAMES_AN_OPTION.findall(prompt[:_SHORT_PROMPT])]
+    options = {found[1].upper(): " ".join(plain_lines(found.group())) for found in _OPTION.finditer(text[:_OPTIONS_READ])}
+    return " ".join(options[each] for each in dict.fromkeys(named) if each in options) if len(options) > 1 else ""
+
+
+def ungreeted(text: str) -> str:
+    """Return the text on one line, without a greeting at its beginning."""
+    return _GREETS.sub("", " ".join(text.split()), count=1)
+
+
+def is_chatter(sentence: str) -> bool:
+    """Return whether a whole sentence only greets, thanks or praises."""
+    return _CHATTER.fullmatch(sentence) is not None
+
+
 def split_sentences(text: str) -> list[str]:
     return _SENTENCE_END.split(text)
+
+
+def outset_and_end(sentences: Sequence[str], length: int) -> str:
+    """Return what was found in about ``length`` characters: its beginning and its last sentence, which concludes."""
+    whole = " ".join(sentences)
+    if len(whole) <= length or len(sentences) < 2:
+        return clip(whole, length)
+    last = clip(sentences[-1], length // 2)
+    return f"{clip(' '.join(sentences[:-1]), length - len(last)).removesuffix('…').rstrip()} … {last}"
 
 
 def last_sentence(text: str) -> str:

@@ -68,6 +68,8 @@ _NOT_THERE = lazy_regex(
     r"|(\S{1,200}): (?:no such file or directory|(?:command )?not found)$",
     re.IGNORECASE,
 )
+_THROWN_AWAY = lazy_regex(r"\bmktemp -d")
+"""What ran in such a folder left nothing behind that could be mended."""
 _AT_THE_END = 6
 """Number of events."""
 _GOES_ON = lazy_regex(r" (?:Let me|Let['’]s|I['’]ll|Now I|I will|I need to)\b.*")
@@ -78,9 +80,12 @@ _FAILURES = 4
 _LATELY = 25
 """Number of runs: another command that failed longer ago and was never tried again counts as given up."""
 _FAILURE, _REPORT, _VERDICT = 160, 200, 120
+_TRY_AGAIN = lazy_regex(
+    r"\b(?:re-?try|re-?run|try (?:it|that|this|again|your|the)|run (?:it|that|your|the (?:same )?\w{1,20}) again)\b", re.IGNORECASE
+)
 _A_REPORT = 300
 """Longer prompts with headings or lists are tasks."""
-_REPORTS_BACK = 3
+_REPORTS_BACK = 6
 """Number of prompts."""
 _EVENTS_OF_CALL = 6
 _READ = 4_000
@@ -140,7 +145,7 @@ def failed_lines(
     last = next((run for run in reversed(done) if run.outcome != "unknown" and run.place >= len(events) - _AT_THE_END), None)
     others = [run for run in failures if not run.is_check and run.place >= lately and not _is_answered(run, events)]
     others = [run for run in others if run.failure or "git commit" in run.purposes]
-    others = [run for run in others if not _found_elsewhere(run, events)]
+    others = [run for run in others if not _found_elsewhere(run, done) and not _THROWN_AWAY.search(run.command)]
     files = last_changes(changes)
     lines = [_failed_line(run, done, events, code_since(files, since=run.place)) for run in checks[:_FAILURES]]
     if refused is not None:
@@ -178,13 +183,15 @@ def _last_line(run: Run, events: Sequence[Event]) -> Iterator[BriefLine]:
         )
 
 
-def _found_elsewhere(run: Run, events: Sequence[Event]) -> bool:
-    """Return whether a program that was not where it was looked for was called at another place since."""
+def _found_elsewhere(run: Run, done: Sequence[Run]) -> bool:
+    """Return whether a program that was not found was called at another place since, or behind another program."""
     absent = _NOT_THERE.search(run.failure)
     path = (absent[1] or absent[2]) if absent is not None else ""
-    name = f"/{PurePosixPath(path).name}"
-    later = (event.command.split(" ", 1)[0] for event in events[run.place + 1 :] if event.type is EventType.COMMAND)
-    return bool(path) and any(program.endswith(name) and program != path for program in later)
+    name = PurePosixPath(path).name
+    later = (each.command[:_READ].split() for each in done if each.place > run.place and each.outcome != "failed")
+    return bool(name) and any(
+        (words[0].endswith(f"/{name}") and words[0] != path) or (name == path and name in words[1:]) for words in later if words
+    )
 
 
 def _is_answered(run: Run, events: Sequence[Event]) -> bool:
@@ -375,9 +382,10 @@ def _reported(
             tried = _tried(report, place, done)
             mended = any(any(place < change.place <= run.place and is_code(change) for change in changes) for run in tried)
             committed = any(commit.place > place for commit in made) or _merged(report, place, done)
-            if not (went_on or mended or committed or _is_seen(report, place, failures)):
-                is_shown = prompt is prompts[-1][1] and len(prompt.text) <= _A_REPORT and not report.command
-                yield _reported_line(report, prompt, since, tried, _REPORT // 3 if is_shown else _REPORT)
+            left_to_try = (went_on or committed) and not mended and _left_to_try(events, made, changes, place)
+            if left_to_try or not (went_on or mended or committed or _is_seen(report, place, failures)):
+                is_shown = prompt is prompts[-1][1] and len(prompt.text) <= 2 * _A_REPORT
+                yield _reported_line(report, prompt, since, tried, _REPORT // 3 if is_shown else _REPORT, is_shown=is_shown)
             return
         if is_content(prompt.text):
             return
@@ -385,8 +393,20 @@ def _reported(
             until = place
 
 
-def _reported_line(report: Report, prompt: Event, since: Sequence[ChangedFile], tried: Sequence[Run], length: int) -> BriefLine:
-    by = f"in the person's output of `{clip_line(bare(report.command), SUBJECT)}`" if report.command else "reported by the person"
+def _left_to_try(events: Sequence[Event], made: Sequence[Commit], changes: Sequence[ChangedFile], place: int) -> bool:
+    """Return whether the agent asked the person to try again after its last change, and has not changed anything since."""
+    done = max((*(each.place for each in made), *(each.place for each in changes)), default=-1)
+    return done > place and any(
+        event.type is EventType.ASSISTANT_MESSAGE and _TRY_AGAIN.search(event.text[:_READ]) for event in events[done + 1 :]
+    )
+
+
+def _reported_line(
+    report: Report, prompt: Event, since: Sequence[ChangedFile], tried: Sequence[Run], length: int, *, is_shown: bool
+) -> BriefLine:
+    by = "reported by the person" + (" in what was asked last" if is_shown and report.command else "")
+    if report.command and not is_shown:
+        by = f"in the person's output of `{clip_line(bare(report.command), SUBJECT)}`"
     changed = f"; changed since, and not seen to be tried: {names(since, FILES_CITED, parts=PATH_PARTS)}" if since else ""
     here = f"; `{typed(tried[-1].command)}` went well here, with nothing changed" if tried else ""
     failure = clip_middle(report.text, length)

@@ -1,17 +1,20 @@
 """Lookups by name of a command, a failure or a file in the timeline, each with what came of it."""
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kite_memory.model.event import Event, EventType, Session, opens_turn
-from kite_memory.model.hit import Fix
+from kite_memory.model.hit import Fix, Quote
+from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import normal, signatures
-from kite_memory.text.shell import invocations
+from kite_memory.text.quoting import plain_line
+from kite_memory.text.shell import invocations, writes
 from kite_memory.timeline.progress import is_change
-from kite_memory.timeline.runs import Commit, Outcome, bare, commits, runs
+from kite_memory.timeline.runs import Commit, Outcome, bare, commits, only_looks, runs
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 
@@ -22,6 +25,14 @@ _EVENTS_OF_CALL = 6
 _BEFORE, _AFTER = 400, 400
 """Events around a change: before it the prompt that led to it, after it the commit that includes it."""
 _SAID = 160
+_ASKED, _QUOTED_AMONG, _LINES = 1_200, 12, 40
+_QUOTED_WORDS, _FEWEST_QUOTED, _SHORTEST_QUOTED = 8, 3, 15
+_SPEAKS_OF_FAILURE = lazy_regex(
+    r"fail|error|exception|panic|crash|denied|refused|invalid|cannot|can['’]t|again|why|[A-Z][a-z]+[A-Z]"
+)
+_NAME_OF_A_FAILURE = lazy_regex(r"\b(?!\w*(?:Error|Exception|Warning)\b)(?:[A-Z][a-z]+){3,}\b")
+_GIT, _COMMITS_ALIKE = "git", 5
+_COMMITS = lazy_regex(r"\bgit commit\b[^\n\"']{0,80}-\w{0,4}m\s{0,4}([\"'])([^\"'\n]{1,400})\1")
 _READ = 20_000
 _WORD = re.compile(r"\w+")
 _COMMON_WORDS = "a an and are at be by for from has in is it no not of on or the this to was were with"
@@ -53,11 +64,14 @@ class FailureMatch:
     command: str
     evidence: str
     fix: Fix | None
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """What one prompt led to in a file. ``commit`` is the first commit after the last of these changes."""
+    """What one prompt led to in a file, or a commit of which no session is known. ``commit`` is the first commit after the last of
+    these changes; none if they were taken back before it.
+    """
 
     session: Session
     path: str
@@ -74,8 +88,9 @@ def search_uses(timeline: Timeline, tool: str, *, project: str = "", limit: int 
     words = tool.split()
     if not words:
         return []
+    words[0] = posixpath.basename(words[0]) or words[0]
     hits = timeline.search.find(
-        EventQuery(text=tool, types=frozenset({EventType.COMMAND}), project=project, limit=_LOOKED_AT, by_words=True)
+        EventQuery(text=" ".join(words), types=frozenset({EventType.COMMAND}), project=project, limit=_LOOKED_AT, by_words=True)
     )
     by_command: dict[str, list[Event]] = {}
     for hit in hits:
@@ -126,6 +141,51 @@ def search_failures(timeline: Timeline, error: str, *, project: str = "", limit:
     return [each for _, each in found[:limit]]
 
 
+def fix_of_quoted_failure(timeline: Timeline, text: str, *, project: str, besides: str) -> Quote | None:
+    """Return how a failure of the project that a text quotes word for word went away, if that is known.
+
+    ``besides`` is the id of a session to leave out.
+    """
+    if not project or not _SPEAKS_OF_FAILURE.search(text[:_ASKED]):
+        return None
+    asked = " ".join(text[:_ASKED].split())
+    types = frozenset({EventType.ERROR, EventType.TEST_RESULT})
+    for hit in timeline.search.find(EventQuery(text=asked, types=types, project=project, limit=_QUOTED_AMONG)):
+        lines = [line for line in hit.event.text[:_READ].splitlines()[:_LINES] if signatures(line)] or hit.event.text.splitlines()[
+            :1
+        ]
+        line = next((each for each in lines if _quotes(asked, each)), "")
+        if line and hit.event.session != besides and (fix := timeline.fixes.fix_of(hit.event)) is not None:
+            return _quote_of(_met(timeline, [(line.strip(), hit.event)]), fix)
+    return None
+
+
+def _quote_of(met: FailureMatch, fix: Fix) -> Quote:
+    files = f" after changes to {', '.join(file.rpartition('/')[2] for file in fix.files[:3])}" if fix.files else ""
+    said = f" after the user wrote “{clip_line(fix.said, _SAID)}”" if fix.said else ""
+    done = [f"`{clip_line(step, _SAID // 2)}`" for step in fix.steps if writes(step) or not only_looks(step)][-2:]
+    steps = f"; before it: {', '.join(done)}" if done else ""
+    worked = f"`{clip_line(fix.worked, _SAID)}` succeeded"
+    text = f"This failure was met before: “{clip_line(met.failure, _SAID)}”. Then {worked}{files}{said}{steps}."
+    return Quote(
+        id=met.evidence,
+        text=plain_line(text, 800),
+        date=fix.at,
+        score=1.0,
+        session=met.session,
+        evidence=(met.evidence, fix.evidence),
+    )
+
+
+def _quotes(asked: str, line: str) -> bool:
+    """Return whether a text holds what a line of a failure says after its name, or a name that only this failure has."""
+    parts = " ".join(line.split()).split(": ")
+    tails = (" ".join(": ".join(parts[at:]).split()[:_QUOTED_WORDS]).casefold().rstrip(".,;") for at in range(len(parts)))
+    if any(len(tail.split()) >= _FEWEST_QUOTED and len(tail) >= _SHORTEST_QUOTED and tail in asked.casefold() for tail in tails):
+        return True
+    return any(name in asked for name in _NAME_OF_A_FAILURE.findall(line))
+
+
 def _failed(timeline: Timeline, event: Event) -> bool:
     """Return whether the event is a failure, including a success reported by a pipe whose call has a failed event."""
     if event.type is EventType.ERROR or event.status == "failed":
@@ -157,6 +217,7 @@ def _met(timeline: Timeline, its: Sequence[tuple[str, Event]]) -> FailureMatch:
         command=clip_line(bare(command), _SAID),
         evidence=last.reference,
         fix=fix,
+        session=last.session,
     )
 
 
@@ -171,26 +232,65 @@ def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12
         if not is_change(event):
             continue
         prompt = _prompt_before(timeline, event)
-        key = (event.session, event.path, prompt.id if prompt is not None else "")
+        cause = prompt.id if prompt is not None else event.parent if event.provider == _GIT else ""
+        key = (event.session, event.path, cause)
         by_change.setdefault(key, []).append(event)
         sessions[event.session], prompts[key] = hit.session, prompt
     newest = sorted(by_change.items(), key=lambda pair: max(event.at for event in pair[1]), reverse=True)
-    return [_change(timeline, sessions[key[0]], prompts[key], events) for key, events in newest[:limit]]
+    by_git = {key: _commit_of(timeline, events[0]) for key, events in newest if events[0].provider == _GIT}
+    found = {key: _change(timeline, sessions[key[0]], prompts[key], events) for key, events in newest if key not in by_git}
+    joined = tuple({each.commit.hash for each in found.values() if each.commit is not None})
+    for key, events in newest:
+        made = by_git.get(key)
+        if key in by_git and (made is None or not made.hash.startswith(joined)):
+            found[key] = replace(_change(timeline, sessions[key[0]], None, events), commit=made)
+    return [found[key] for key, _ in newest if key in found][:limit]
+
+
+def _commit_of(timeline: Timeline, change: Event) -> Commit | None:
+    """Return the commit of which a change read from Git is a part."""
+    before = timeline.events.last(change.provider, change.session, _BEFORE, before=change.ordinal)
+    return next((_recorded(event) for event in reversed(before) if event.id == change.parent), None)
+
+
+def _recorded(event: Event) -> Commit:
+    return Commit(event=event, place=0, hash=event.id, subject=event.text.partition("\n")[0].strip())
 
 
 def _change(timeline: Timeline, session: Session, prompt: Event | None, events: Sequence[Event]) -> FileChange:
     last = max(events, key=lambda event: event.ordinal)
     after = timeline.events.of_session(last.provider, last.session, after=last.ordinal, limit=_AFTER)
+    taken_back = next((event for event in after if _takes_back(event, last.path)), None)
+    until = after[: after.index(taken_back)] if taken_back is not None else after
+    commit = next(iter(commits(until)), None) or _found_commit(timeline, session, until)
+    action = last.text.partition(",")[0].strip()[:20] or "changed"
     return FileChange(
         session=session,
         path=last.path,
-        action=last.text.partition(",")[0].strip()[:20] or "changed",
+        action=f"{action} and taken back" if taken_back is not None and commit is None else action,
         times=len(events),
         at=last.at,
         prompt=clip_line(prompt.text, _SAID) if prompt is not None else "",
         evidence=(prompt or last).reference,
-        commit=next(iter(commits(after)), None),
+        commit=commit,
     )
+
+
+def _found_commit(timeline: Timeline, session: Session, events: Sequence[Event]) -> Commit | None:
+    """Return the first commit that a quiet `git commit` of these events made, as Git recorded it."""
+    commands = (event.command for event in events if event.type is EventType.COMMAND)
+    subject = next((found[2].strip() for command in commands if (found := _COMMITS.search(command))), "")
+    query = EventQuery(text=subject, types=frozenset({EventType.FILE_ACTION}), project=session.project, limit=_COMMITS_ALIKE)
+    made = [hit.event for hit in timeline.search.find(query) if hit.event.provider == _GIT] if subject else []
+    return next((_recorded(event) for event in made if not event.path and event.text.partition("\n")[0].strip() == subject), None)
+
+
+def _takes_back(event: Event, path: str) -> bool:
+    """Return whether a command restores the file as Git has it."""
+    if event.type is not EventType.COMMAND or "git" not in event.command:
+        return False
+    restored = (posixpath.normpath(each.path) for each in writes(event.command) if each.how == "restored")
+    return any(f"/{path}".endswith(f"/{each}") for each in restored)
 
 
 def _prompt_before(timeline: Timeline, event: Event) -> Event | None:

@@ -144,13 +144,15 @@ class BriefPart(StrEnum):
 class BriefLine:
     """A line of a brief. ``evidence`` are references as `model.event.evidence_reference` writes them, at least one.
 
-    ``longer`` is what it says where there is room, the longest first.
+    ``longer`` is what it says where there is room, the longest first. ``explains`` means that the lines before it in its part say
+    too little without it.
     """
 
     part: BriefPart
     text: str
     evidence: tuple[str, ...]
     longer: tuple[str, ...] = ()
+    explains: bool = False
 
 
 FILES_NAMED = 4
@@ -172,12 +174,9 @@ _MATTERS = (
     BriefPart.OPEN,
 )
 """The order of parts where there is little room."""
-_ROOM_FOR_OTHERS = 220
-_LITTLE = 36
-"""Characters of a line: a shorter one on the last prompt hardly names its topic."""
+_ROOM_FOR_OTHERS, _LITTLE_ROOM = 220, 100
 _LEAST = frozenset({BriefPart.DOING, BriefPart.NEXT, BriefPart.FAILED})
 """What a brief is of no use without."""
-_PLAN_BEFORE = "asked before, a plan"
 
 
 def fitted(lines: Sequence[BriefLine], *, tokens: int, cost: Callable[[BriefLine], int]) -> tuple[BriefLine, ...]:
@@ -199,21 +198,26 @@ def fitted(lines: Sequence[BriefLine], *, tokens: int, cost: Callable[[BriefLine
     whole_or_shorter = [(line, shown) for line in first for shown in (line, *_without_clauses(line))]
     least = [each for each in whole_or_shorter if each[0].part in _LEAST]
     stable = [each for each in whole_or_shorter if each[0].part is BriefPart.STABLE]
-    in_full = [(line, replace(line, text=text)) for line in then[:2] for text in line.longer]
+    longest = [[(line, replace(line, text=text)) for text in line.longer] for line in then[:2]]
+    in_full, more = (longest[at] if at < len(longest) else [] for at in (0, 1))
     rest = [each for each in whole_or_shorter if each[0].part not in _LEAST]
-    says_little = len(first[0].text) < _LITTLE if first else False
-    before = [(line, line) for line in by_part[BriefPart.DOING][1:2] if says_little or line.text.startswith(_PLAN_BEFORE)]
-    begun = [(line, shown) for line in then[1:] for shown in (*_not_too_long(line), line) if line.longer]
+    before = [(line, line) for line in by_part[BriefPart.DOING] if line.explains]
+    begun = [(line, shown) for line in then[1:] for shown in (*_not_too_long(line), line)]
     soon = [(line, line) for line in (*then[1:2], *failed[1:2])]
-    shown_first = (*least, *stable[-1:], *before, *begun, *soon, *in_full, *fuller, *rest, *((line, line) for line in urgent))
+    waiting = [(line, line) for line in then if line.explains]
+    changed = [(line, line) for line in by_part[BriefPart.CHANGED][:1] if len(line.text) <= _LITTLE_ROOM]
+    so_far = (*least, *stable[-1:], *before, *waiting, *begun, *soon, *changed)
+    shown_first = (*so_far, *fuller, *in_full, *rest, *more, *((line, line) for line in urgent))
     kept: dict[BriefLine, BriefLine] = {}
-    for line, shown in (*shown_first, *longer, *((line, line) for turn in turns for line in turn)):
-        if line in kept and len(shown.text) <= len(kept[line].text):
-            continue
-        needed = cost(shown) - (cost(kept[line]) if line in kept else 0)
-        if needed <= tokens:
-            tokens -= needed
-            kept[line] = shown
+    others = [(line, line) for turn in turns for line in turn]
+    for only_kept, shown_now in ((False, shown_first), (True, longer), (False, others), (True, longer)):
+        for line, shown in shown_now:
+            if len(shown.text) <= len(kept[line].text) if line in kept else only_kept:
+                continue
+            needed = cost(shown) - (cost(kept[line]) if line in kept else 0)
+            if needed <= tokens:
+                tokens -= needed
+                kept[line] = shown
     return tuple(kept[line] for line in lines if line in kept)
 
 
@@ -261,9 +265,9 @@ def names(files: Sequence[ChangedFile], most: int, *, parts: int = 0) -> str:
     return ", ".join(found[:most]) + more
 
 
-def typed(command: str) -> str:
+def typed(command: str, length: int = COMMAND) -> str:
     """Return a command as it is shown: on one line, without what only shapes its output."""
-    return clip_line(_CUT_OUTPUT.sub("", bare(command)), COMMAND) or "tests"
+    return clip_line(_CUT_OUTPUT.sub("", bare(command)), length) or "tests"
 
 
 _CUT_OUTPUT = lazy_regex(r"(?:\s+2>&1)?\s*\|\s*(?:head|tail)(?:\s+-(?:n\s?)?\d{1,6})?(?=\s*(?:&&|;|$))")
@@ -448,7 +452,8 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
         commit = f", {'committed as' if of_state.place > stable.place else 'at commit'} {of_state.hash[:12]}"
     named = [file for file in stable.files if file.path]
     commands = names([file for file in stable.files if not file.path], 1)
-    by_then = " and ".join(filter(None, (counted(len(named), "file") if named else "", commands)))
+    of_them = names(named, FILES_CITED, parts=PATH_PARTS) if len(named) <= FILES_CITED else counted(len(named), "file")
+    by_then = " and ".join(filter(None, (of_them, commands)))
     with_files = f"; {by_then} changed by then" if by_then and of_state is None else ""
     fail_now = {typed(run.command) for run in open_failures(done)}
     failing = next((f"; `{clip_line(each, _SAID_OF_TESTS)}` still failed" for each in stable.failing if each in fail_now), "")

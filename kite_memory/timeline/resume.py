@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, product
 
 from kite_memory.model.event import PLANNING, Event, EventType, Session, merged_by_time, opens_turn
 from kite_memory.text import lazy_regex
@@ -17,7 +17,9 @@ from kite_memory.text.display import (
     gist,
     last_question,
     last_sentence,
+    option_named,
     outline,
+    outset_and_end,
     plain_lines,
     split_sentences,
     without_markup,
@@ -44,8 +46,8 @@ from kite_memory.timeline.progress import (
     typed,
     verify_lines,
 )
-from kite_memory.timeline.runs import Run, bare, commits, kinds_in, last_branch, runs
-from kite_memory.timeline.summaries import TOOLS, todo_lines
+from kite_memory.timeline.runs import Commit, Run, bare, commits, kinds_in, last_branch, of_stashed_work, runs, started_by
+from kite_memory.timeline.summaries import TOOLS, is_later, todo_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +82,20 @@ _FOUND = (160, 80)
 """Characters shown of what the last look found, and the one before it."""
 _INPUTS = (0, 200, 100, 60)
 _FINDINGS, _FINDING, _WORDS_OF_A_FINDING = 3, 180, 6
+_KNOWS = lazy_regex(
+    r"\b(?:found (?:it|the)|confirmed|root cause|the (?:real|actual) (?:cause|bug|problem|issue|reason))\b", re.IGNORECASE
+)
+_GUESSES = lazy_regex(r"\b(?:likely|probably|perhaps|maybe|might|may be|could be|suspect|seems? to|hypothesis)\b", re.IGNORECASE)
+"""What an agent supposes, of no use once it knows."""
 _LONG_AGO = 10
 _READ_FOR_IT = 5
 """Number of calls after which a message no longer says what is being done."""
 _TO_REPORT = "; what was done is then to be reported"
+_ONLY_SAYS = lazy_regex(r"(?:&&|;) *echo +(?:\"[^\"]{0,80}\"|'[^']{0,80}'|[\w=-]{1,40}) *(?=&&|;)")
 _ARGUMENT = lazy_regex(r"\A\w{1,30}: ")
 _SHOWN_OTHERWISE = frozenset({"Read", "Edit", "MultiEdit", "Write", "read_file", "write_to_file", "apply_diff", "apply_patch"})
-_HANDS_OVER = frozenset({"Task", "Agent", "new_task", "spawn_agent"})
+_GIVE_BACK = frozenset({"Task", "Agent"})
+_HANDS_OVER = _GIVE_BACK | {"new_task", "spawn_agent"}
 _LOOKS = lazy_regex(r"(?:.{1,60}__)?(?:grep|glob|search|list|find|ls|web|read|get|fetch)", re.IGNORECASE)
 _REPLACES = lazy_regex(r"^old_string: (.{0,2000}?)\nnew_string: (.{0,2000})", re.DOTALL | re.MULTILINE)
 _LONG_FOLDER = lazy_regex(r"(?<![\w.~])/(?:[\w.@~+-]{1,80}/){2,}")
@@ -105,6 +114,7 @@ _WORDS_IN_COMMON = 2
 _WORDS_OF_A_REQUEST = 4
 _WORDS_OF_ITS_OWN = 20
 """A shorter prompt refers to what the agent said before it."""
+_FEW_WORDS = 4
 _PLAN = lazy_regex(r"(?i)(?<=^# )(?:implementation )?plan: *")
 _SAYS_YES = lazy_regex(
     r"\W{0,3}(?:yes|yeah|yep|ok(?:ay)?|sure|right|go|let['’]?s|do (?:it|that)|sounds|oui|ja|sí|sim)\b", re.IGNORECASE
@@ -143,16 +153,17 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
     if not events:
         return None
     everything = merged_by_time(events, *sub_agents) if sub_agents else events
-    done = runs(everything, session.cwd)
+    ran = runs(everything, session.cwd)
     made = commits(everything)
-    changes = all_changes(everything, done, session.cwd)
+    changes = all_changes(everything, ran, session.cwd)
+    done = [run for run in ran if not of_stashed_work(run)]
     files = last_changes(changes)
     stable = last_stable(done, changes, made)
     failed = tuple(failed_lines(everything, done, made, changes))
     settled = stable is not None and not failed and not code_since(files, since=stable.place)
     lines = (
         *_doing(events),
-        *_next(events, done, files, settled=settled),
+        *_next(events, done, files, made, settled=settled),
         *changed_lines(files, made),
         *failed,
         *verify_lines(files, done, stable),
@@ -185,19 +196,26 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     if said is not None and not _announces(events, said) and not (prompts and said.ordinal < prompts[-1].ordinal):
         texts = (clip_line(without_markup(said.text[:_READ]), length) for length in (_SAID, 2 * _SAID))
         yield cited_in_lengths(BriefPart.DOING, (f'the agent said last: "{text}"' for text in texts), said)
-    for event in _recaps(events, prompts)[-1:]:
-        yield cited(BriefPart.DOING, f'the agent\'s recap: "{clip_line(event.text, _SAID)}"', event)
     earlier = {clip_line(event.text, _ASKED): event for event in requests[1:] if event.text != prompts[-1].text}
     plan = next((event for event in reversed(requests) if event.tool == PLANNING or len(event.text) >= A_TASK), None)
     before = [event for event in list(earlier.values())[: -_PROMPTS - 1 : -1] if event is not plan]
     plans = [event for event in (plan,) if event is not None]
     is_recent = plan is not None and plan.tool == PLANNING and (offered is None or plan in requests[-_PLAN_WITHIN:])
-    for event in (*plans, *before) if is_recent else (*before[:1], *plans, *before[1:]):
-        yield _asked("asked before", event)
+    ordered = (*plans, *before) if is_recent else (*before[:1], *plans, *before[1:])
+    recap = next(iter(_recaps(events, prompts)[-1:]), None)
+    since_recap = [event for event in requests if recap is not None and event.ordinal > recap.ordinal]
+    newer = int(recap is not None and not all(_is_about(event, [recap]) for event in since_recap))
+    says_little = offered is not None or (bool(prompts) and len(prompts[-1].text.split(None, _FEW_WORDS)) < _FEW_WORDS)
+    for at, event in enumerate((*ordered[:newer], *filter(None, (recap,)), *ordered[newer:])):
+        if event is recap:
+            line = cited(BriefPart.DOING, f'the agent\'s recap: "{clip_line(event.text, _SAID)}"', event)
+        else:
+            line = _asked("asked before", event)
+        yield replace(line, explains=(at == 0 and says_little) or (event is plan and is_recent))
     now = [event for event in (*prompts[-1:], *requests[-1:], offered) if event is not None]
     for event in requests[:1]:
         if event is not plan and (len(requests) <= _RECAP_PROMPTS or _is_about(event, now)):
-            yield _asked("asked first", event)
+            yield replace(_asked("asked first", event), explains=says_little and not ordered and recap is None)
     for event in reversed((decisions if not prompts else [each for each in decisions if each not in since])[-_DECISIONS:]):
         yield cited(BriefPart.DOING, f"decided: {_answer(event)}", event)
 
@@ -247,6 +265,9 @@ def _offer(text: str, prompt: str, length: int) -> str:
     lines = plain_lines(text[:_READ])
     if len(text) <= _READ and len(" ".join(lines)) <= length:
         return " ".join(lines)
+    if chosen := option_named(text, prompt):
+        ends = _ending(text, length - min(len(chosen), length // 2)).removeprefix("…")
+        return f"{clip(chosen, length // 2)} … {ends}"
     if _ASKS.search(text[-_QUESTION_END:]) or not _words(prompt):
         headings = list(_HEADING_ASKS.finditer(text[-_READ:]))
         if headings and (offered := plain_lines(text[-_READ:][headings[-1].start() :])):
@@ -327,17 +348,19 @@ def _says_what_is_next(text: str) -> bool:
     return is_heading or bool(_ANNOUNCES.search(text[:_READ].strip()) or _SAYS_IT_WILL.match(last_sentence(text)))
 
 
-def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedFile], *, settled: bool) -> Iterator[BriefLine]:
+def _next(
+    events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedFile], made: Sequence[Commit], *, settled: bool
+) -> Iterator[BriefLine]:
     """Yield the agent's own list or the steps of the plan, what was in progress, and the work named in the agent's last messages.
 
-    A list that is older than the last prompt may be about something else, so what was in progress goes before it.
+    A list that is older than the last prompt or commit may be outdated, so what was in progress goes before it.
     """
-    listed = list(todo_lines(events, done))
+    listed = list(todo_lines(events, done, made))
     at_hand = list(_in_hand(events, settled=settled))
     at_hand += () if listed or at_hand else _done_last(events, settled=settled)
     asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
-    changed = max((event.at for event in events if event.tool in TOOLS), default=None)
-    stale = asked is not None and changed is not None and asked.at > changed
+    kept = next((event for event in reversed(events) if event.tool in TOOLS), None)
+    stale = kept is not None and any(is_later(each, kept) for each in (asked, *(commit.event for commit in made[-1:])) if each)
     if at_hand:
         so_far = _so_far(events, files, at_hand[0].text)
         longer = tuple(f"{each}{so_far}" for each in at_hand[0].longer)
@@ -359,25 +382,45 @@ def _next(events: Sequence[Event], done: Sequence[Run], files: Sequence[ChangedF
 
 
 def _said_before(events: Sequence[Event]) -> Iterator[BriefLine]:
-    """Yield what the agent said before its last message, since the last prompt and the last check that went well: its findings.
+    """Yield what the agent found since the last prompt, before its last message: what it and the agents it asked said.
 
-    What it said that it would do is left out.
+    What was said after the last check that went well is preferred, and what it said that it would do is left out.
     """
-    passed = (at for at, event in enumerate(events) if event.type is EventType.TEST_RESULT and event.status == "ok")
-    since = events[max(_last_turn(events), *passed, -1) + 1 :]
-    said = [event for event in since if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
-    found: list[tuple[Event, str]] = []
+    asked = _last_turn(events)
+    passed = max(
+        (at for at, event in enumerate(events) if event.type is EventType.TEST_RESULT and event.status == "ok"), default=-1
+    )
+    last = max(
+        (at for at, event in enumerate(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), default=-1
+    )
+    spoken = [
+        (at, event) for at, event in enumerate(events[asked + 1 :], asked + 1) if at == last or (at < last and _gives_words(event))
+    ]
+    said = [event for at, event in spoken if at > passed] if passed < last else []
+    said = said if len(said) > 1 else [event for _, event in spoken]
+    is_known = bool(said) and _KNOWS.search(said[-1].text[:_READ]) is not None
+    found: list[tuple[Event, list[str]]] = []
     for event in reversed(said[:-1]):
         sentences = split_sentences(" ".join(plain_lines(_HEADINGS.sub("", event.text[:_READ]))))
-        finding = " ".join(each for each in sentences if not (_SAYS_IT_WILL.match(each) or _ANNOUNCES.search(each)))
-        if len(finding.split(None, _WORDS_OF_A_FINDING)) > _WORDS_OF_A_FINDING:
-            found.append((event, clip(finding, _FINDING)))
+        finding = [each for each in sentences if not (_SAYS_IT_WILL.match(each) or _ANNOUNCES.search(each))]
+        is_guess = is_known and any(_GUESSES.search(each) for each in finding)
+        if not is_guess and len(" ".join(finding).split(None, _WORDS_OF_A_FINDING)) > _WORDS_OF_A_FINDING:
+            found.append((event, finding))
+            is_known = is_known or _KNOWS.search(event.text[:_READ]) is not None
         if len(found) == _FINDINGS:
             break
     if found:
-        texts = ["; ".join(f'"{text}"' for _, text in reversed(found[:most])) for most in range(1, len(found) + 1)]
-        short, *longer = (f"the agent had said before that: {each}" for each in texts)
-        yield replace(cited(BriefPart.NEXT, short, *(event for event, _ in found)), longer=tuple(reversed(longer)))
+        sizes = ((1, _FINDING), *((most, length) for length in (2 * _FINDING, _FINDING) for most in range(len(found), 0, -1)))
+        shown = ("; ".join(f'"{outset_and_end(each, length)}"' for _, each in reversed(found[:most])) for most, length in sizes)
+        yield cited_in_lengths(
+            BriefPart.NEXT, (f"the agent had said before that: {each}" for each in shown), *(event for event, _ in found)
+        )
+
+
+def _gives_words(event: Event) -> bool:
+    """Return whether the agent says something, or another agent answers it."""
+    answers = event.type is EventType.TOOL_RESULT and event.tool in _GIVE_BACK and event.status == "ok"
+    return bool(event.text.strip()) and (answers or event.type is EventType.ASSISTANT_MESSAGE)
 
 
 def _last_turn(events: Sequence[Event]) -> int:
@@ -431,15 +474,21 @@ def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
             calls = len({event.call for event in after if event.call})
             when = f"the agent had said, {calls} calls before the end" if calls >= _LONG_AGO else "the agent was at"
             quoted = _ending(said.text, _AT // 2 if calls >= _LONG_AGO else _AT)
-            then = [_done_since(ended, since, found=found) for found in (False, True)]
-            texts = (f'{when}: "{quoted}"{f"; since then {each}{report}" if each else ""}' for each in then)
+            then = [
+                f"; since then {each}{report}" if (each := _done_since(ended, since, found=found)) else ""
+                for found in (False, True)
+            ]
+            fuller = _ending(said.text, _AT + _AT // 2)
+            texts = (f'{when}: "{text}"{each}' for text, each in ((quoted, then[0]), *product((fuller, quoted), reversed(then))))
             yield cited_in_lengths(BriefPart.NEXT, texts, said)
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
         announced = said is not None and _announces(events, said)
         report = _TO_REPORT if settled and not announced and any(run.is_check for run in runs(events[asked + 1 :])) else ""
         rest = (f" and {len(waiting) - 1} more" if len(waiting) > 1 else "") + report
-        texts = (f"begun, and no result was seen: {begun.tool} {_input(begun, most)}".rstrip() + rest for most in _INPUTS)
-        yield cited_in_lengths(BriefPart.NEXT, texts, begun)
+        started = started_by(begun, events)
+        of = f" of `{typed(started.command)}`" if started is not None else ""
+        texts = (f"begun, and no result was seen: {begun.tool} {_input(begun, most)}".rstrip() + of + rest for most in _INPUTS)
+        yield replace(cited_in_lengths(BriefPart.NEXT, texts, begun), explains=True)
 
 
 def _input(call: Event, most: int) -> str:
@@ -448,7 +497,7 @@ def _input(call: Event, most: int) -> str:
     Replaced text is shown if ``most`` characters of it are wanted.
     """
     if call.command:
-        return f"`{clip_line(bare(call.command), max(most, _COMMAND))}`"
+        return f"`{clip_line(_ONLY_SAYS.sub('', typed(call.command, max(most, 2 * _COMMAND))), max(most, _COMMAND))}`"
     name = inside(call.path, "") if call.path else ""
     text = "" if call.text == call.path else call.text
     if replaced := _REPLACES.search(text[:_READ]):

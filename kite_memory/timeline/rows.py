@@ -280,6 +280,15 @@ class StoredEvents:
         )
         return None if row is None else event_of(row)
 
+    def prompts_between(self, provider: str, session: str, since: datetime, until: datetime) -> list[Event]:
+        """Return the user messages of a session in a period."""
+        found = self._database.all(
+            SELECT_EVENT + " WHERE s.provider = ? AND s.id = ? AND e.type = 'user_message' AND e.at >= ? AND e.at < ?"
+            " ORDER BY e.ordinal, e.seq",
+            (provider, session, since.isoformat(), until.isoformat()),
+        )
+        return self.offered([event_of(row) for row in found])
+
     def recent_prompts(self, limit: int) -> list[str]:
         """Return the beginnings of user messages of the sessions worked in last."""
         rows = self._database.all(

@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -73,6 +73,14 @@ _COMMIT = lazy_regex(
     re.MULTILINE,
 )
 _SWITCHED = lazy_regex(r"^(?:Switched to (?:a new )?branch|Already on) '(?P<branch>[^'\n]{1,200})'", re.MULTILINE)
+_HEAD_IS = lazy_regex(r"^(?:On branch (\S{1,200})$|[^\n]{0,60}\(HEAD -> ([^,)\n]{1,200})[,)])", re.MULTILINE)
+_WAITS_FOR = lazy_regex(r"(?:session_id|shell_?[iI]d|bash_id|task_id): (\S{2,64})")
+_NAME = 80
+_ANSWERS_LATER = frozenset({"write_stdin", "BashOutput", "TaskOutput", "read_bash"})
+"""Tools whose results are what a command printed that went on in the background."""
+_STASHED = lazy_regex(
+    r"\bgit stash(?: (?:push|save|-)[^;&\n]{0,200})?\s*(?:&&|;|\n)(?=.{0,600}\bgit stash (?:pop|apply))", re.DOTALL
+)
 _SELECTS = lazy_regex(
     r"\s(?:-run|-k|-t|--(?:testNamePattern|test-name-pattern|grep|filter|tests))[\s=]+"
     r"(?:'([^'\n]{1,400})'|\"([^\"\n]{1,400})\"|([^\s'\"|;&]{1,200}))"
@@ -522,7 +530,7 @@ def commits(events: Sequence[Event]) -> list[Commit]:
     return [
         Commit(event=event, place=place, hash=found["hash"], subject=found["subject"].strip(), branch=found["branch"])
         for place, event in enumerate(events)
-        if event.type is EventType.TOOL_RESULT and event.status in ("", "ok", "failed") and (event.call or event.parent) in by_git
+        if event.type is EventType.TOOL_RESULT and event.status in ("", "ok", "failed") and _may_be_of(event, by_git)
         for found in _COMMIT.finditer(event.text[:_HEAD])
     ]
 
@@ -538,14 +546,40 @@ def last_branch(events: Sequence[Event]) -> str:
         if after is not None and after.at - event.at > _SILENCE:
             return ""
         after = event
-        if event.type is EventType.TOOL_RESULT and (event.call or event.parent) in git_calls:
-            named = [found for pattern in (_COMMIT, _SWITCHED) for found in pattern.finditer(event.text[:_HEAD])]
+        if event.type is EventType.TOOL_RESULT and _may_be_of(event, git_calls):
+            named = [found for pattern in (_COMMIT, _SWITCHED, _HEAD_IS) for found in pattern.finditer(event.text[:_HEAD])]
             if named:
-                last = max(named, key=lambda found: found.start())["branch"]
+                last = next(filter(None, max(named, key=lambda found: found.start()).groups()), "")
                 return "" if last == "detached HEAD" else str(last)
     return ""
+
+
+def _may_be_of(result: Event, calls: Collection[str]) -> bool:
+    """Return whether a result is of one of the calls, or may be: a command that went on in the background."""
+    return (result.call or result.parent) in calls or (bool(calls) and result.tool in _ANSWERS_LATER)
+
+
+def of_stashed_work(run: Run) -> bool:
+    """Return whether the work was put away while it ran: it shows what was so before."""
+    return _STASHED.search(run.command[:_HEAD]) is not None
 
 
 def kinds_in(words: str) -> frozenset[str]:
     """Return the kinds of checks that a sentence names."""
     return frozenset(kind for kind, pattern in _KINDS_IN_WORDS.items() if pattern.search(words))
+
+
+def started_by(call: Event, events: Sequence[Event]) -> Event | None:
+    """Return the command that went on in the background, and which a call waits for.
+
+    It is the one whose result names the process, or the last one not seen to end before the first call that waits for it.
+    """
+    waits = _WAITS_FOR.match(call.text)
+    if waits is None:
+        return None
+    name = re.compile(rf"(?<![\w-]){re.escape(waits[1])}(?![\w-])")
+    results = {event.call: event for event in events if event.type is EventType.TOOL_RESULT and event.call}
+    before = next((at for at, each in enumerate(events) if each.type is EventType.TOOL_CALL and name.search(each.text[:_NAME])), 0)
+    ran = [event for event in reversed(events[:before]) if event.type is EventType.COMMAND and event.call in results]
+    named = (event for event in ran if name.search(results[event.call].text[:_HEAD]))
+    return next(named, next((event for event in ran if results[event.call].status == ""), None))

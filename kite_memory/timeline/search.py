@@ -1,6 +1,7 @@
 """Search for events by their words and by where they belong."""
 
 import math
+import posixpath
 import re
 import sqlite3
 import unicodedata
@@ -461,8 +462,8 @@ def _within(rows: Rows, query: EventQuery, now: datetime) -> list[str] | None:
 
 def _of_file(rows: Rows, file: str) -> str:
     """Return an expression for events of a file and failures that name it; for an unknown file, of paths with its words."""
-    name = _slashed(file).rpartition("/")[2]
-    mark = _mark("f", _hex(name))
+    name = _asked_path(file).rpartition("/")[2]
+    mark = _any_of(dict.fromkeys(_mark("f", _hex(unicodedata.normalize(form, name))) for form in ("NFC", "NFD")))
     words = [_quoted(word) for word in _words(name)[:_TERMS]]
     if not words:
         return mark
@@ -473,7 +474,7 @@ def _of_file(rows: Rows, file: str) -> str:
 
 
 def _is_of(file: str, path: str, type: str, text: str) -> bool:
-    wanted, there = _slashed(file), _slashed(path)
+    wanted, there = _asked_path(file), _slashed(path)
     if there == wanted or there.endswith("/" + wanted):
         return True
     if not path:
@@ -503,7 +504,12 @@ def _hex(name: str) -> str:
 
 
 def _slashed(path: str) -> str:
-    return _ascii_lower(path.replace("\\", "/").strip("/"))
+    return _ascii_lower(unicodedata.normalize("NFC", path.replace("\\", "/")).strip("/"))
+
+
+def _asked_path(file: str) -> str:
+    """Return the path of a query, which a shell may have completed to ``./file``."""
+    return _slashed(posixpath.normpath(_slashed(file))) if _slashed(file) else ""
 
 
 def _ascii_lower(text: str) -> str:

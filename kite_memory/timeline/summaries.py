@@ -13,7 +13,7 @@ from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line, first_of
 from kite_memory.timeline.progress import BriefLine, BriefPart, changes_files, cited_in_lengths, typed
 from kite_memory.timeline.rows import SELECT_LAST_ORDINALS, SELECT_STATE, SELECT_STATE_PAGE, SessionState, session_of, state_of
-from kite_memory.timeline.runs import Run, kinds_in
+from kite_memory.timeline.runs import Commit, Run, kinds_in
 from kite_memory.timeline.schema import TimelineDatabase
 
 if TYPE_CHECKING:
@@ -130,16 +130,21 @@ def _field(text: str, name: str) -> str:
     return next((str(said) for field, said in _FIELD.findall(text) if field == name), "")
 
 
+_LAST, _HARDLY_ASKED, _HARDLY_ANSWERED = 12, 32, 120
+"""Last sessions among which the last one with any work is looked for; characters of each prompt and each answer in one without."""
 _ITEM, _ITEMS, _ALL_ITEMS, _STEP = 110, 3, 8, 60
 
 
-def todo_lines(events: Sequence[Event], done: Sequence[Run]) -> Iterator[BriefLine]:
+def todo_lines(events: Sequence[Event], done: Sequence[Run], made: Sequence[Commit]) -> Iterator[BriefLine]:
     """Yield what is open on the agent's own list."""
     listed = todos(events)
     last = next((event for event in reversed(events) if event.tool in TOOLS and event.type is EventType.TOOL_CALL), None)
     if listed is not None and last is not None and listed.open:
         asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
-        stale = f" (last changed {listed.at:%m-%d %H:%M})" if asked is not None and asked.at > listed.at else ""
+        later = [clip_line(commit.subject, _STEP) for commit in reversed(made) if is_later(commit.event, last)]
+        since = f", committed since: {first_of(later, 2)}" if later else ""
+        is_old = later or (asked is not None and is_later(asked, last))
+        stale = f" (last changed {listed.at:%m-%d %H:%M}{since})" if is_old else ""
         tried = [run for run in done if run.event.at >= listed.at and run.is_check and run.outcome != "unknown"]
         names = [
             f"{'in hand: ' if item.status == 'in_progress' else ''}{clip_line(item.text, _ITEM)}{_gone_well(item.text, tried)}"
@@ -149,6 +154,11 @@ def todo_lines(events: Sequence[Event], done: Sequence[Run]) -> Iterator[BriefLi
         begins = f"open on the agent's list, {completed} of {len(listed.items)} done{stale}: "
         texts = (f"{begins}{first_of(names, most, of=len(listed.open))}" for most in (_ITEMS, _ALL_ITEMS))
         yield cited_in_lengths(BriefPart.NEXT, texts, last)
+
+
+def is_later(event: Event, other: Event) -> bool:
+    """Return whether an event is later; an agent may write one time for a whole turn."""
+    return (event.at, event.ordinal) > (other.at, other.ordinal)
 
 
 def _gone_well(item: str, tried: Sequence[Run]) -> str:
@@ -321,19 +331,36 @@ class Sessions:
     def last(self, project: str | None, *, besides: str = "", among: Collection[str] | None = None) -> Session | None:
         """Return the most recently active session with a user message that was not forgotten, or ``None``.
 
+        One in which nothing was done and hardly a word was said, as in a wrong window, is only returned if there is no other.
+
         Without ``project``, sessions of any project count, or of those in ``among``. ``besides`` is the id of a session to leave
         out.
         """
         of_one = "project = ?" if project is not None else "? IS NULL"
         allowed = None if among is None else json.dumps(sorted(among))
         row = self._database.one(
-            f"SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions AS s WHERE {of_one} AND id != ?"  # noqa: S608 - ours
+            "SELECT provider, id, project, cwd, branch, started, parent, title FROM ("  # noqa: S608 - ours
+            f" SELECT * FROM sessions AS s WHERE {of_one} AND id != ?"
             " AND (? IS NULL OR project IN (SELECT value FROM json_each(?)))"
             " AND EXISTS (SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message'"
-            " AND e.id NOT IN (SELECT event FROM let_go)) ORDER BY last_at DESC LIMIT 1",
-            (project, besides, allowed, allowed),
+            " AND e.id NOT IN (SELECT event FROM let_go)) ORDER BY last_at DESC LIMIT ?) AS s"
+            " ORDER BY EXISTS (SELECT 1 FROM events AS e WHERE e.session = s.key AND"
+            " (e.type IN ('command', 'file_action', 'tool_call') OR e.type = 'assistant_message' AND length(e.text) > ?"
+            " OR e.type = 'user_message' AND length(e.text) > ?)) DESC, last_at DESC LIMIT 1",
+            (project, besides, allowed, allowed, _LAST, _HARDLY_ANSWERED, _HARDLY_ASKED),
         )
         return None if row is None else session_of(row)
+
+    def during(self, project: str, since: datetime, until: datetime, limit: int, *, besides: str = "") -> list[Session]:
+        """Return the sessions of a project, or of all without one, with events in a period, earliest first; without commits."""
+        rows = self._database.all(
+            "SELECT provider, id, project, cwd, branch, started, parent, title FROM (SELECT * FROM sessions AS s"
+            " WHERE ? IN ('', project) AND provider != 'git' AND id != ? AND last_at >= ? AND started < ? AND EXISTS ("
+            " SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message' AND e.at >= ? AND e.at < ?"
+            " AND e.id NOT IN (SELECT event FROM let_go)) ORDER BY last_at DESC LIMIT ?) ORDER BY started",
+            (project, besides, *2 * (since.isoformat(), until.isoformat()), limit),
+        )
+        return [session_of(row) for row in rows]
 
     def latest(self, project: str, limit: int) -> list[Session]:
         """Return the project's latest sessions, newest first.
@@ -346,6 +373,11 @@ class Sessions:
             (project, limit),
         )
         return [state_of(row).session for row in rows]
+
+    def latest_projects(self, limit: int) -> list[str]:
+        """Return the projects of the latest sessions of agents, newest first."""
+        query = "SELECT project FROM sessions WHERE provider != 'git' ORDER BY last_at DESC LIMIT ?"
+        return list(dict.fromkeys(project for (project,) in self._database.all(query, (limit,))))
 
     def named(self, prefix: str, limit: int = 10) -> list[Session]:
         """Return sessions whose id begins with ``prefix``: an exact match first, then the newest."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from kite_memory.errors import UsageError
-from kite_memory.model.event import Event, Provenance
+from kite_memory.model.event import Event, Provenance, Trace
 from kite_memory.model.note import NoteKind, Scope
 from kite_memory.tools import argument_parsing as parsing
 from kite_memory.tools.store import Asker, Grant, JsonValue, MemoryPlace, State
@@ -316,6 +316,10 @@ def _nothing(project: str) -> Sequence[Event]:
     return ()
 
 
+def _no_projects() -> Sequence[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalContext:
     """Lookups that only this machine can answer.
@@ -324,7 +328,8 @@ class LocalContext:
     names and take the same arguments. ``passages`` returns what was said and done on a search's
     subject, with the ranks of these and of the notes that it found; ``conversation`` returns a cited one in brief.
     ``working`` returns what agents had in progress in a project's last sessions, or in one session, according to transcripts.
-    ``heard`` returns the events of a project's last sessions, ``known_of`` who said something first in all of its sessions.
+    ``heard`` returns the events of a project's last sessions, ``known_of`` who said something first in all of its sessions;
+    ``latest_projects`` the projects of the last sessions of all.
     ``resume``, ``passages`` and ``working`` take ``projects`` if the caller does not see all; events of other projects are then not
     read.
     """
@@ -337,12 +342,37 @@ class LocalContext:
     working: Callable[..., Sequence[State]] | None = None
     heard: Callable[[str], Sequence[Event]] = _nothing
     known_of: Callable[[str], Provenance | None] = _unknown
+    latest_projects: Callable[[], Sequence[str]] = _no_projects
 
-    def provenance(self, grant: Grant, project: str) -> Provenance | None:
-        return self.known_of(project) if grant.sees(Scope.PROJECT, project) else None
+    def said_before(self, asker: Asker, place: MemoryPlace) -> tuple[Sequence[Event], Provenance | None]:
+        """Return what was heard where the caller works and where its note will be kept, and who said what first there.
 
-    def heard_by(self, grant: Grant, project: str) -> Sequence[Event]:
-        return self.heard(project) if grant.sees(Scope.PROJECT, project) else ()
+        For a note that is kept elsewhere than in the caller's project, also in the projects that were worked in last: an
+        agent that names another place has not read there what it saves.
+        """
+        near = (asker.project, place.project)
+        projects = dict.fromkeys(near if asker.project == place.project != "" else (*near, *self.latest_projects()))
+        seen = [project for project in projects if asker.grant.sees(Scope.PROJECT, project)]
+        known = [each for each in map(self.known_of, seen) if each is not None]
+        return [event for project in seen for event in self.heard(project)], _Together(known=known) if known else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Together:
+    """Provenance in several projects: the highest share of each."""
+
+    known: Sequence[Provenance]
+
+    def traces(self, texts: Sequence[str]) -> Sequence[Trace]:
+        return [
+            Trace(
+                pairs=each[0].pairs,
+                foreign=max(trace.foreign for trace in each),
+                failure=max(trace.failure for trace in each),
+                person=max(trace.person for trace in each),
+            )
+            for each in zip(*(known.traces(texts) for known in self.known), strict=True)
+        ]
 
 
 def within(grant: Grant, scope: Scope) -> dict[str, list[str]]:

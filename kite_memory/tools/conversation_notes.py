@@ -27,7 +27,7 @@ from kite_memory.model.note import (
 )
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip
-from kite_memory.tools.store import SavedConversation
+from kite_memory.tools.store import MemoryPlace, SavedConversation
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft, draft, entities_of, kind_of, tags_of, title_of
 from kite_memory.vault.links import tame, tame_line, tame_name
@@ -53,6 +53,11 @@ def identity(conversation: SavedConversation, *place: str) -> str:
     whose = (conversation.scope.value, conversation.project, conversation.uuid)
     person = (conversation.person,) if conversation.person and conversation.scope is Scope.GLOBAL else ()
     return note_id(_NO_TIME, "conversation", *whose, *person, *place)
+
+
+def place_of(kept: SavedConversation | Note) -> MemoryPlace:
+    """Return the place of a conversation, in which the notes that came from it are, too."""
+    return MemoryPlace(scope=kept.scope, project=kept.project)
 
 
 def journal_id(conversation: SavedConversation) -> str:

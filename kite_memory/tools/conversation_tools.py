@@ -152,7 +152,7 @@ def _save(
         has_transcript=bool(given.transcript),
         created_by=argument_parsing.clean(asker.name),
     )
-    heard, known = local.heard_by(asker.grant, place.project), local.provenance(asker.grant, place.project)
+    heard, known = local.said_before(asker, place)
     passed, refused = _gated(conversation, gate, chunk, heard, known)
     if not (passed.record.topics or passed.overall) and given.record.topics and given.transcript:
         own = _from_agent(decompose(chunk)[0])

@@ -63,7 +63,7 @@ from kite_memory.tools.arguments import (
     Arguments,
     Schema,
 )
-from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, NotAllowed, StoreUnavailable
+from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, NotAllowed, StoreUnavailable, Unsure
 
 Json = dict[str, Any]
 Perform = Callable[[str, Json, Asker], Json]
@@ -72,6 +72,7 @@ Perform = Callable[[str, Json, Asker], Json]
 _KINDS: dict[str, type[KiteError]] = {
     "not_allowed": NotAllowed,
     "not_found": NoteNotFound,
+    "unsure": Unsure,
     "unavailable": StoreUnavailable,
     "usage": UsageError,
 }
@@ -251,7 +252,7 @@ class ToolSpec:
 
     def parsed(self, given: Mapping[str, Any]) -> Arguments:
         """Check and convert what was given. Raises `UsageError` with what is valid."""
-        completed = self._completed(self._renamed(given))
+        completed = self.named(given)
         by_name = {argument.name: argument for argument in self.takes}
         if not self.open and (unknown := [name for name in completed if name not in by_name]):
             raise UsageError(f"{self.name} takes no {unknown[0]!r:.80}", hint=f"it takes: {', '.join(self.known) or 'nothing'}")
@@ -261,6 +262,10 @@ class ToolSpec:
             name: argument.parse(completed[name]) if name in completed else argument.default for name, argument in by_name.items()
         }
         return Arguments(parsed, completed)
+
+    def named(self, given: Mapping[str, Any]) -> Json:
+        """Return what was given under the arguments' own names, unchecked."""
+        return self._completed(self._renamed(given))
 
     def _renamed(self, given: Mapping[str, Any]) -> Json:
         """Return what was given under the arguments' own names, without nulls. If two names are given, the argument's own wins."""

@@ -44,14 +44,16 @@ from kite_memory.tools.conversation_notes import (
     journal_of,
     merged,
     opposite,
+    place_of,
     refuse_elsewhere,
     related,
+    uuid_of,
     uuids_of,
     without,
 )
-from kite_memory.tools.store import OWNER, Grant, Saved, SavedConversation
+from kite_memory.tools.store import OWNER, Grant, MemoryPlace, Saved, SavedConversation
 from kite_memory.vault import Vault
-from kite_memory.vault.drafting import Draft
+from kite_memory.vault.drafting import Draft, applies_everywhere
 from kite_memory.vault.planning import addition
 from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Outcome, Skipped, Superseded, Written
 
@@ -117,7 +119,7 @@ class LocalConversations:
         self._index_notes = index_notes
 
     def save(self, grant: Grant, conversation: SavedConversation, *, named: Collection[str] = ()) -> Saved:
-        """Save a conversation, or amend the one with this uuid that the grant sees."""
+        """Save a conversation, or amend the one with this uuid that the grant sees, if there is one in its place that one."""
         grant.demand(conversation.scope, conversation.project)
         with self._lock:
             with self._vault.undisturbed():  # another process's concurrent change would be lost
@@ -127,7 +129,7 @@ class LocalConversations:
             return saved
 
     def _saved(self, grant: Grant, conversation: SavedConversation, named: Collection[str]) -> tuple[Saved, set[str]]:
-        old = next(self._kept(grant, conversation.uuid), None)
+        old = next(self._kept(grant, conversation.uuid, place_of(conversation)), None)
         if old is not None:
             grant.demand(old.scope, old.project)
             refuse_elsewhere(old, conversation, named)
@@ -148,8 +150,11 @@ class LocalConversations:
             )
             return nothing, set()
         try:
-            self._keep(merged_conversation, _TRANSCRIPT, conversation.transcript.encode("utf-8", "replace"))
+            is_erased = bool(conversation.transcript) and self._transcript(merged_conversation) == ""
+            if not is_erased:
+                self._keep(merged_conversation, _TRANSCRIPT, conversation.transcript.encode("utf-8", "replace"))
             notes, refused, paths = self._write_notes(grant, merged_conversation)
+            refused += [("the transcript", "its owner has erased it")] if is_erased else []
             merged_conversation = self._unforgotten(merged_conversation, grant)
             self._keep(merged_conversation, _RECORD, to_json(merged_conversation))
         except OSError as error:
@@ -170,7 +175,7 @@ class LocalConversations:
 
     def _write_notes(self, grant: Grant, conversation: SavedConversation) -> tuple[list[str], list[tuple[str, str]], set[str]]:
         """Write the notes of all items. Return their ids, the refused items with reasons, and the paths of all changed files."""
-        drafts = drafts_of(conversation, everywhere=grant.sees(Scope.GLOBAL, ""))
+        drafts = _drafts(conversation, grant)
         planned = self._vault.planner.plan(drafts, sees=grant.reads)
         actions: list[Action] = [*self._changes_of_mind(conversation, planned), *self._said_anew(drafts)]
         outcomes = self._vault.planner.carry_out(actions)
@@ -230,12 +235,12 @@ class LocalConversations:
         note = self._vault.notes.read(path)
         return note.links if note is not None else ()
 
-    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None:
+    def conversation(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> SavedConversation | None:
         """Return the conversation without items that no longer hold.
 
         ``None`` if it is not visible, or if a person has rewritten its journal note, which then replaces it.
         """
-        for kept in self._kept(grant, uuid):
+        for kept in self._kept(grant, uuid, near):
             if (known := self._vault.known.by_id(journal_id(kept))) is None:
                 continue
             note = self._vault.notes.called(known.id)
@@ -243,12 +248,32 @@ class LocalConversations:
                 return replace(kept, record=self._standing(kept))
         return None
 
-    def transcript(self, grant: Grant, uuid: str) -> str | None:
-        for kept in self._kept(grant, uuid):
-            file = self._file(kept, _TRANSCRIPT)
-            with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(file) as text:
-                return text.read(4 * MOST_TRANSCRIPT).decode("utf-8", "replace")
+    def transcript(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> str | None:
+        for kept in self._kept(grant, uuid, near):
+            text = self._transcript(kept)
+            if text is not None or place_of(kept) == near:
+                return text or None
         return None
+
+    def _transcript(self, kept: SavedConversation) -> str | None:
+        """Return the transcript, empty if it was erased, or ``None``."""
+        with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(self._file(kept, _TRANSCRIPT)) as text:
+            return text.read(4 * MOST_TRANSCRIPT).decode("utf-8", "replace")
+        return None
+
+    def erase_transcripts(self, notes: Collection[Note]) -> list[str]:
+        """Erase our copy of the transcripts of the conversations from which these notes came, for good.
+
+        Return a sentence for each. An empty file remains, so that it is not kept again when the conversation is saved again.
+        """
+        erased: list[str] = []
+        with self._lock:
+            for uuid in dict.fromkeys(filter(None, map(uuid_of, notes))):
+                for kept in list(self._read(self._folder / uuid)):
+                    if self._transcript(kept):
+                        replace_file(self._file(kept, _TRANSCRIPT), gzip.compress(b"", 6, mtime=0))
+                        erased.append(f"the transcript of the saved conversation {uuid} is erased, too")
+        return erased
 
     def evidence(self, reference: EvidenceReference) -> list[Event]:
         """Return the events on which a note rests, for the vault's owner: an agent's report, or a turn of the transcript."""
@@ -309,7 +334,7 @@ class LocalConversations:
 
     def _unforgotten(self, conversation: SavedConversation, grant: Grant) -> SavedConversation:
         """Return the conversation without items whose notes were deleted, or whose title is that of a deleted note."""
-        drafts = drafts_of(conversation, everywhere=grant.sees(Scope.GLOBAL, ""))
+        drafts = _drafts(conversation, grant)
         gone = {
             draft.note.id
             for draft in drafts
@@ -335,12 +360,12 @@ class LocalConversations:
 
         return without(kept, {id for item in kept.record.items() if not stands(id := item_id(kept, item))})
 
-    def _kept(self, grant: Grant, uuid: str) -> Iterator[SavedConversation]:
-        """Yield the complete conversations of this uuid that the grant sees, last saved first."""
+    def _kept(self, grant: Grant, uuid: str, near: MemoryPlace | None = None) -> Iterator[SavedConversation]:
+        """Yield the complete conversations of this uuid that the grant sees: first the one in ``near``, then by when saved."""
         if not _UUID.fullmatch(uuid):
             return
         seen = [kept for kept in self._read(self._folder / uuid) if kept.uuid == uuid and grant.sees(kept.scope, kept.project)]
-        for kept in sorted(seen, key=lambda kept: kept.updated, reverse=True):
+        for kept in sorted(seen, key=lambda kept: (place_of(kept) == near, kept.updated), reverse=True):
             if self._vault.known.by_id(journal_id(kept)) is not None:
                 yield kept
 
@@ -367,6 +392,17 @@ class LocalConversations:
         make_private_folder(self._folder)
         make_private_folder(file.parent)
         replace_file(file, gzip.compress(content, 6, mtime=0) if ending == _TRANSCRIPT else content)
+
+
+def _drafts(conversation: SavedConversation, grant: Grant) -> list[Draft]:
+    """Return the drafts; in a vault all that would apply in every project wait for review."""
+    drafts = drafts_of(conversation, everywhere=grant.sees(Scope.GLOBAL, ""))
+    return [
+        replace(draft, note=replace(draft.note, status=NoteStatus.PROPOSED))
+        if applies_everywhere(draft.note.scope, draft.note.project) and draft.note.status is NoteStatus.ACCEPTED
+        else draft
+        for draft in drafts
+    ]
 
 
 def _path_of(journal: Outcome) -> str:

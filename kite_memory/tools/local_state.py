@@ -123,7 +123,7 @@ def _get(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) 
     """Return the state of the named or current session; without a session, the AI's latest state in this project."""
     ai = _ai(asker, arguments)
     project, session = around(asker, local, arguments)
-    found = _of(states(store, local, asker, session=session, project="" if session else project), ai)
+    found = of_project(_of(states(store, local, asker, session=session, project="" if session else project), ai), project)
     return {"found": True, **state_json(found[0])} if found else {"found": False, "ai_id": ai, "session_id": session}
 
 
@@ -134,9 +134,9 @@ def _transfer(store: Store, local: LocalContext, clock: Callable[[], datetime], 
     if source == target:
         raise UsageError("from_session and to_session are the same", hint="name the session that goes on")
     now = clock()
-    moved = store.transfer_state(asker.grant, ai, from_session=source, to_session=target, at=now)
+    moved = store.transfer_state(asker.grant, ai, from_session=source, to_session=target, at=now, near=asker.project)
     if moved is None:
-        seen = next(iter(_of(states(store, local, asker, session=source, project=""), ai)), None)
+        seen = next(iter(of_project(_of(states(store, local, asker, session=source, project=""), ai), asker.project)), None)
         if seen is None:
             hint = "nothing was saved by this AI in that session; ai_state_list lists the saved states"
             return {"transferred": False, "ai_id": ai, "from_session": source, "hint": hint}
@@ -153,6 +153,11 @@ def _list(store: Store, local: LocalContext, asker: Asker, arguments: Arguments)
     there = states(store, local, asker, session=session, project=project or ("" if session else asker.project))
     found = _of(there, ai) if ai else there
     return {"states": [state_brief(state) for state in found[:limit]], "count": len(found[:limit]), "more": len(found) > limit}
+
+
+def of_project(found: Sequence[State], project: str) -> Sequence[State]:
+    """Return the states of this project, or else all: a session may have one in each of several projects."""
+    return [state for state in found if state.project == project] or found
 
 
 def states(store: Store, local: LocalContext, asker: Asker, *, session: str, project: str) -> list[State]:
@@ -321,6 +326,14 @@ def working(timeline: Timeline, project: str, session: str, *, projects: Collect
         )
         for each in left(timeline, project=project, session=session, projects=projects)
     ]
+
+
+def latest_projects(timeline: Timeline) -> Sequence[str]:
+    """Return the projects of the last sessions, as far as transcripts have been read."""
+    try:
+        return timeline.sessions.latest_projects(_HEARD_SESSIONS)
+    except sqlite3.Error:
+        return ()
 
 
 def heard(timeline: Timeline, project: str) -> Sequence[Event]:

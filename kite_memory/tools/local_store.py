@@ -50,11 +50,13 @@ class Conversations(Protocol):
 
     def save(self, grant: Grant, conversation: SavedConversation, *, named: Collection[str] = ()) -> Saved: ...
 
-    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None: ...
+    def conversation(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> SavedConversation | None: ...
 
-    def transcript(self, grant: Grant, uuid: str) -> str | None: ...
+    def transcript(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> str | None: ...
 
     def evidence(self, reference: EvidenceReference) -> list[Event]: ...
+
+    def erase_transcripts(self, notes: Collection[Note]) -> list[str]: ...
 
     def forgot(self, note: Note) -> None: ...
 
@@ -244,12 +246,14 @@ class LocalStore:
         return keyed if fitting else None
 
     def _nearest(self, found: Sequence[Keyed | None]) -> Iterator[Keyed]:
-        """Yield the entries of one key by place, nearest first; of two files in one place, only the first counts."""
+        """Yield the entries of one key by place, nearest first; of two files in one place only one: see `KeyRows.keyed`."""
         places: dict[tuple[int, bool, str, bool, str], Keyed] = {}
         for keyed in found:
             if keyed is not None:
                 at = keyed.place
-                places.setdefault((_NEAREST.index(at.scope), not at.project, at.project, not at.session, at.session), keyed)
+                where = (_NEAREST.index(at.scope), not at.project, at.project, not at.session, at.session)
+                if where not in places or keyed.known.id > places[where].known.id:
+                    places[where] = keyed
         for place in sorted(places):
             yield places[place]
 
@@ -260,12 +264,13 @@ class LocalStore:
     def delete_memory(self, grant: Grant, key: str, place: MemoryPlace) -> bool:
         grant = grant.in_a_vault
         grant.demand(place.scope, place.project)
-        with self._lock:
-            kept = self._vault.keys.find(_key_place(key, place))
-            if kept is None or not self._forgotten(kept.note):
-                return False
-        self._after_forgetting(kept.note)
-        return True
+        gone: list[Note] = []
+        with self._lock:  # other notes of the place, as from another machine, must not show instead
+            while (kept := self._vault.keys.find(_key_place(key, place))) is not None and self._forgotten(kept.note):
+                gone.append(kept.note)
+        for note in gone:
+            self._after_forgetting(note)
+        return bool(gone)
 
     def versions(self, grant: Grant, key: str, place: MemoryPlace) -> list[MemoryVersion]:
         if not grant.in_a_vault.sees(place.scope, place.project):
@@ -281,11 +286,11 @@ class LocalStore:
     def save_conversation(self, grant: Grant, conversation: SavedConversation, *, named: Collection[str] = ()) -> Saved:
         return self._conversations.save(grant.in_a_vault, mended(conversation), named=named)
 
-    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None:
-        return self._conversations.conversation(grant.in_a_vault, uuid)
+    def conversation(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> SavedConversation | None:
+        return self._conversations.conversation(grant.in_a_vault, uuid, near=near)
 
-    def transcript(self, grant: Grant, uuid: str) -> str | None:
-        return self._conversations.transcript(grant.in_a_vault, uuid)
+    def transcript(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> str | None:
+        return self._conversations.transcript(grant.in_a_vault, uuid, near=near)
 
     def evidence(self, reference: EvidenceReference) -> list[Event]:
         """Return the events on which a note of a saved conversation rests, for the vault's owner; empty for any other reference."""
@@ -369,6 +374,10 @@ class LocalStore:
                 self._state.forgot(note.name)
             self._conversations.forgot(note)
 
+    def erase_transcripts(self, notes: Collection[Note]) -> list[str]:
+        """Erase the transcripts of the saved conversations from which the notes came. Return a sentence for each."""
+        return self._conversations.erase_transcripts(notes)
+
     def purge(self) -> bool:
         """Rewrite the database of what is kept beside notes, as `sqlite.rewrite` does."""
         return self._state.purge()
@@ -406,11 +415,14 @@ class LocalStore:
         )
         return [state for state, _ in zip(found, range(limit), strict=False)]
 
-    def transfer_state(self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
+    def transfer_state(
+        self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime, near: str = ""
+    ) -> State | None:
         if not grant.write:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         with self._lock:
-            found = next(iter(self.states(grant, ai=ai, session=from_session, limit=1)), None)
+            named = {"ai": ai, "session": from_session}
+            found = next(iter(self.states(grant, **named, project=near, limit=1) or self.states(grant, **named, limit=1)), None)
             if found is None or not ai or not from_session:
                 return None
             moved = replace(found, session=to_session, saved=at, transferred_from=from_session, transferred_at=at)

@@ -80,7 +80,7 @@ def _read(store: Store, local: LocalContext, asker: Asker, arguments: Arguments)
         raise UsageError("key is missing", hint="as in: project.database; or give pattern, tags or scope")
     pattern = arguments[PATTERN] or "*" if several else arguments[KEY_TO_READ]
     if several or is_pattern(pattern):
-        wanted = _wanted(asker, local, arguments, pattern, limit=argument_parsing.MOST_RESULTS)
+        wanted = _wanted(asker, local, arguments, pattern, limit=argument_parsing.MOST_RESULTS + 1)
         return _results_json(store.memories(asker.grant, wanted, touch=True), argument_parsing.MOST_RESULTS)
     wanted = _wanted(asker, local, arguments, pattern, limit=1)
     looked_for = [wanted]
@@ -134,7 +134,7 @@ def _results_json(found: list[Memory], most: int) -> Json:
     room = _ROOM
     memories: list[Json] = []
     left_out: list[str] = []
-    for memory in found:
+    for memory in found[:most]:
         entry = _with_value(memory)
         length = len(safe_json(entry))
         if length > room:
@@ -145,8 +145,8 @@ def _results_json(found: list[Memory], most: int) -> Json:
     return {
         "found": bool(found),
         "memories": memories,
-        "count": len(found),
-        "more": len(found) == most,
+        "count": min(len(found), most),
+        "more": len(found) > most,
         **({"left_out": left_out, "hint": "read these one by one"} if left_out else {}),
     }
 
@@ -231,7 +231,8 @@ def resume_tools(store: Store, local: LocalContext, *, clock: Callable[[], datet
 def _smart_resume(store: Store, local: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     project, _ = around(asker, local, arguments)
     session = arguments[ANOTHER_SESSION]
-    there = local_state.states(store, local, asker, session=session, project="" if session else project)
+    found = local_state.states(store, local, asker, session=session, project="" if session else project)
+    there = local_state.of_project(found, project)
     memories = [memory for name in _NAMESPACES for memory in _memories(store, asker, name, project, session or asker.session)]
     last = _last_session(local, asker, project, session)
     parts = (

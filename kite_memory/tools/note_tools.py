@@ -44,10 +44,11 @@ from kite_memory.tools.arguments import (
     within,
 )
 from kite_memory.tools.conversation_notes import journal_id, uuid_of
+from kite_memory.tools.conversation_notes import place_of as place_of_note
 from kite_memory.tools.conversation_tools import QualityGate
 from kite_memory.tools.declarations import Json, Tool
 from kite_memory.tools.record_reading import conversation_uuid
-from kite_memory.tools.store import Asker, FoundNote, NoteQuery, Store
+from kite_memory.tools.store import Asker, FoundNote, MemoryPlace, NoteQuery, Store
 
 _BODY = 16_000
 _BODY_TOKENS = 6_000
@@ -146,7 +147,8 @@ def _note(store: Store, asker: Asker, arguments: Arguments) -> Json:
         raise UsageError("only a transcript has an offset", hint="give transcript=true as well")
     note = _called(store, asker, named)
     uuid = uuid_of(note) if note is not None else _uuid(named)
-    transcript = store.transcript(asker.grant, uuid) if wants_transcript and uuid else None
+    near = _here(asker) if note is None else place_of_note(note)
+    transcript = store.transcript(asker.grant, uuid, near=near) if wants_transcript and uuid else None
     if note is None and transcript is None:
         raise _not_found()
     answer: Json = {} if note is None or offset else _whole(store, asker, note, _BODY_TOKENS)
@@ -208,9 +210,13 @@ def _called(store: Store, asker: Asker, named: str) -> Note | None:
     """Return a note by its id, path or title, or the journal of a saved conversation by its uuid or citation."""
     if (note := store.note(asker.grant, named)) is not None:
         return note
-    if (uuid := _uuid(named)) and (conversation := store.conversation(asker.grant, uuid)) is not None:
+    if (uuid := _uuid(named)) and (conversation := store.conversation(asker.grant, uuid, near=_here(asker))) is not None:
         return store.note(asker.grant, journal_id(conversation))
     return _titled(store, asker, named)
+
+
+def _here(asker: Asker) -> MemoryPlace:
+    return MemoryPlace(scope=Scope.PROJECT, project=asker.project)
 
 
 def _uuid(named: str) -> str:
@@ -280,6 +286,7 @@ def _remember(store: Store, local: LocalContext, gate: QualityGate, asker: Asker
     project, _ = around(asker, local, arguments)
     place = place_of(asker, local, arguments, scope or (Scope.PROJECT if project else Scope.GLOBAL))
     said = Fact(title=title, body=text, evidence=(), importance=2, origin="assistant")
+    heard, known = local.said_before(asker, place)
     note = store.remember(
         asker.grant,
         text,
@@ -288,7 +295,7 @@ def _remember(store: Store, local: LocalContext, gate: QualityGate, asker: Asker
         by=argument_parsing.clean(asker.name),
         tags=arguments[TAGS],
         title=title,
-        origin=gate.origin_of(said, local.heard_by(asker.grant, place.project), local.provenance(asker.grant, place.project)),
+        origin=gate.origin_of(said, heard, known),
     )
     return {"remembered": True, **note_view.note_json(note, asker.grant)}
 
@@ -296,11 +303,10 @@ def _remember(store: Store, local: LocalContext, gate: QualityGate, asker: Asker
 def _forget(store: Store, asker: Asker, arguments: Arguments) -> Json:
     """Move a note to the vault's trash; it is never written again."""
     named = arguments[NOTE]
-    if not store.forget(asker.grant, named):
-        note = _called(store, asker, named)
-        if note is None or not store.forget(asker.grant, note.name):
-            raise _not_found()
-    return {"forgotten": True, "note": plain_line(named)}
+    note = _called(store, asker, named)
+    if not store.forget(asker.grant, note.name if note is not None else named):
+        raise _not_found()
+    return {"forgotten": True, "note": plain_line(named), "project": plain_line(note.project) if note is not None else ""}
 
 
 def _timeline(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:

@@ -15,7 +15,7 @@ from kite_memory.recall.prose import prose
 from kite_memory.recall.rendering import estimated_tokens, shortened
 from kite_memory.recall.search import snippet
 from kite_memory.text.quoting import plain_line, quoted
-from kite_memory.tools.conversation_notes import turned_down, uuid_of
+from kite_memory.tools.conversation_notes import place_of, turned_down, uuid_of
 from kite_memory.tools.declarations import Json
 from kite_memory.tools.store import FoundNote, Grant, SavedConversation, Store
 from kite_memory.vault import links
@@ -49,7 +49,7 @@ def pieces(store: Store, grant: Grant, query: str, hits: Sequence[FoundNote], li
             break
         uuid = uuid_of(hit.note)
         if uuid and uuid not in conversations:
-            conversations[uuid] = store.conversation(grant, uuid)
+            conversations[uuid] = store.conversation(grant, uuid, near=place_of(hit.note))
             if (conversation := conversations[uuid]) is not None:
                 made.append(_of_conversation(conversation, asked, hit.score))
                 continue

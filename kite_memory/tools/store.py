@@ -113,6 +113,10 @@ class StoreUnavailable(KiteError):
     """The store did not answer in time. Nothing was written in part, and the request may be sent again."""
 
 
+class Unsure(StoreUnavailable):
+    """The connection was lost during a commit: either everything was written or nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlace:
     """Where a key is valid: the same key in another scope, project or session is another memory."""
@@ -322,9 +326,13 @@ class Store(Protocol):
         """
         ...
 
-    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None: ...
+    def conversation(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> SavedConversation | None:
+        """Return the conversation with this uuid in the place ``near``, else the one that was saved last in any that is seen."""
+        ...
 
-    def transcript(self, grant: Grant, uuid: str) -> str | None: ...
+    def transcript(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> str | None:
+        """Return the transcript of the conversation that `conversation` returns."""
+        ...
 
     def search(self, grant: Grant, asked: NoteQuery) -> list[FoundNote]: ...
 
@@ -371,6 +379,11 @@ class Store(Protocol):
         """Return states, newest first."""
         ...
 
-    def transfer_state(self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
-        """Copy the state to the new session and return it; the old session keeps its own. ``None`` if there was none."""
+    def transfer_state(
+        self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime, near: str = ""
+    ) -> State | None:
+        """Copy the state to the new session and return it; the old session keeps its own. ``None`` if there was none.
+
+        Of states in several projects, that of the project ``near``, else the newest.
+        """
         ...

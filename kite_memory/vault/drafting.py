@@ -217,6 +217,7 @@ def remembered(memo: Memo, at: datetime) -> Note:
         raise UsageError("this is too long for a note", hint="put it into a file, and remember where it is")
     title = title_of(memo.title, body)
     scope = memo.scope or (Scope.PROJECT if memo.project else Scope.GLOBAL)
+    waits = _waits(memo.origin, everywhere=applies_everywhere(scope, memo.project))
     return Note(
         id=note_id(at, "remembered", scope.value, memo.project, memo.kind.value, "", body),
         path=f"{FOLDERS[memo.kind]}/{note_stem(title, at)}.md",
@@ -231,11 +232,16 @@ def remembered(memo: Memo, at: datetime) -> Note:
         project="" if scope is Scope.GLOBAL else one_line(memo.project),
         session=one_line(memo.session),
         expires=memo.expires,
-        status=NoteStatus.PROPOSED if _waits(memo.origin, everywhere=scope is Scope.GLOBAL) else NoteStatus.ACCEPTED,
+        status=NoteStatus.PROPOSED if waits else NoteStatus.ACCEPTED,
         evidence=tuple(map(one_line, memo.evidence))[:_MAX_EVIDENCE],
         origin=memo.origin,
         importance=min(max(memo.importance, 1), 3),
     )
+
+
+def applies_everywhere(scope: Scope, project: str) -> bool:
+    """Return whether a note in this place would be shown in every project."""
+    return scope is Scope.GLOBAL or (scope is Scope.SHARED and not project)
 
 
 def _waits(origin: Origin, *, everywhere: bool) -> bool:

@@ -6,10 +6,11 @@ The note holds the newest version, and the ledger the earlier ones.
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin, Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin
+from kite_memory.vault.drafting import applies_everywhere
 from kite_memory.vault.files import Files
 from kite_memory.vault.ledger import Keyed, KeyPlace, KnownFile, Ledger, Wording
 from kite_memory.vault.notefile import FOLDERS, moment, with_body, with_properties
@@ -17,6 +18,7 @@ from kite_memory.vault.scanning import NoteReader, Scanner
 from kite_memory.vault.wording import note_id, note_stem
 from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Skipped, Writer, Written
 
+_NO_TIME = datetime.fromtimestamp(0, UTC)
 _PAGE = 250
 _ATTEMPTS = 10
 _FIRST_PAGE = 60
@@ -223,9 +225,12 @@ class KeyedNotes:
 
     def _created(self, writer: Writer, place: KeyPlace, writing: _Writing) -> KeyedNote:
         at = self._clock()
-        last = self._ledger.keys.last_version(place)
+        seed = "kept", place.digest, str(self._ledger.keys.last_version(place))
+        id = note_id(_NO_TIME, *seed)  # the same on every machine, so that sync merges them
+        if self._ledger.notes.by_id(id) is not None:  # its owner has given that note another key
+            id = note_id(at, *seed)
         note = Note(
-            id=note_id(at, "kept", place.digest, str(last)),
+            id=id,
             path=f"{FOLDERS[writing.kind]}/{note_stem(place.key, at)}.md",
             kind=writing.kind,
             title=place.key,
@@ -238,9 +243,10 @@ class KeyedNotes:
             session=place.session,
             key=place.key,
             expires=writing.expires,
-            status=_status(place.scope, writing.origin),
+            status=_status(place, writing.origin),
             origin=writing.origin,
         )
+        self._ledger.tombstones.lift(note.id)
         if self._ledger.tombstones.is_title_buried(note.title, note.project):
             self._ledger.tombstones.lift_title(note.title, note.project)
         created = writer.create(note, by=writing.by)
@@ -261,9 +267,9 @@ class KeyedNotes:
                 changes["expires"] = moment(expires) if expires else ""
             new = writer.leading_somewhere(writing.body(old.body))
             if anew:
-                changes |= {"created": moment(self._clock()), "status": _status(old.scope, origin).value}
+                changes |= {"created": moment(self._clock()), "status": _status(KeyPlace.of(old), origin).value}
             elif new != old.body and (old.status, origin == "user") in _CHANGED:
-                changes["status"] = _status(old.scope, origin).value
+                changes["status"] = _status(KeyPlace.of(old), origin).value
             if (anew or new != old.body) and origin != old.origin:
                 changes["origin"] = origin
             changed = with_properties(text, changes) if changes else text
@@ -294,9 +300,10 @@ _CHANGED = ((NoteStatus.ACCEPTED, False), (NoteStatus.PROPOSED, True))
 """Notes judged anew when changed: accepted ones written by an agent, and proposed ones written by the person."""
 
 
-def _status(scope: Scope, origin: Origin) -> NoteStatus:
-    """Return the status of a keyed note: a global one is proposed, unless the person wrote it.
+def _status(place: KeyPlace, origin: Origin) -> NoteStatus:
+    """Return the status of a keyed note: one that applies everywhere is proposed, unless the person wrote it.
 
     Reading it by its key returns it in any case.
     """
-    return NoteStatus.PROPOSED if scope is Scope.GLOBAL and origin != "user" else NoteStatus.ACCEPTED
+    waits = applies_everywhere(place.scope, place.project) and origin != "user"
+    return NoteStatus.PROPOSED if waits else NoteStatus.ACCEPTED

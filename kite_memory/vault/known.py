@@ -74,6 +74,8 @@ def find_note(notes: NoteRows, name: str) -> KnownFile:
 
 
 _SHORTEST_ID = 4
+_CLOSE = 0.7
+"""Least likeness of a title that is offered although it has fewer than half of the words."""
 
 
 def is_own_name(notes: NoteRows, known: KnownFile, name: str) -> bool:
@@ -111,9 +113,10 @@ def _in_order(asked: list[str], title: list[str]) -> bool:
 
 def _near(notes: NoteRows, name: str) -> str:
     titles = {title.casefold(): title for title in notes.titles()}
-    close = difflib.get_close_matches(name.casefold(), titles, n=3, cutoff=0.6)
+    close = difflib.get_close_matches(name.casefold(), titles, n=3, cutoff=_CLOSE)
     asked = words(name)
-    sharing = sorted((title for title in titles if asked & words(title)), key=lambda title: -len(asked & words(title)))
+    shared = {title: len(asked & words(title)) for title in titles}
+    sharing = sorted((title for title in titles if 0 < len(asked) <= 2 * shared[title]), key=lambda title: -shared[title])
     return " or ".join(f"“{titles[title]}”" for title in list(dict.fromkeys([*close, *sharing]))[:3])
 
 

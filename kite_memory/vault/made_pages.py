@@ -11,7 +11,7 @@ from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.system.private_files import WriterLock
 from kite_memory.vault.files import CannotRead, Files, Filled, stamp_of
 from kite_memory.vault.folders import OutsideVault
-from kite_memory.vault.ledger import Ledger
+from kite_memory.vault.ledger import FORGOTTEN, Ledger
 from kite_memory.vault.listing import COPY_REASON, GENERATED, Listing, leftovers, listing
 from kite_memory.vault.notefile import body_of
 from kite_memory.vault.scanning import Scanner
@@ -42,10 +42,14 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grave:
-    """A note that its owner has deleted: ``titles`` are the digests of titles that are not to be made again."""
+    """A note that its owner has deleted: ``titles`` are the digests of titles that are not to be made again.
+
+    ``asked`` is whether its owner asked to forget it; else its file is gone, or in the trash.
+    """
 
     project: str
     titles: tuple[str, ...]
+    asked: bool = False
 
 
 class SharedFiles:
@@ -107,7 +111,8 @@ class SharedFiles:
         if not self._ledger.tombstones.is_buried(id):
             return None
         titles = self._ledger.tombstones.titles(id)
-        return Grave(project=titles[0][1] if titles else "", titles=tuple(title for title, _ in titles))
+        asked = self._ledger.tombstones.because(id) == FORGOTTEN
+        return Grave(project=titles[0][1] if titles else "", titles=tuple(title for title, _ in titles), asked=asked)
 
     def bury(self, id: str, grave: Grave) -> None:
         """Record that a note was deleted on another machine."""

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from urllib.parse import quote, unquote
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import REVIEW_SPLIT, Note, NoteStatus
+from kite_memory.model.note import REVIEW_SPLIT, Note, NoteStatus, Scope
 from kite_memory.text import lazy_regex
 from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
@@ -78,6 +78,17 @@ class WaitingNote:
     def is_long(self) -> bool:
         """Whether a person is asked to make several notes of it."""
         return self.note.status is NoteStatus.ACCEPTED and self.note.review == REVIEW_SPLIT
+
+    @property
+    def because(self) -> str:
+        """Why it waits; empty if the question about it says so: a contradiction, or its length."""
+        if self.note.status is not NoteStatus.PROPOSED or self.note.conflicts:
+            return ""
+        if self.note.origin == "tool":
+            return "only a tool said it"
+        if self.note.scope is Scope.GLOBAL and self.note.origin != "user":
+            return "an agent said it, and it would hold in every project"
+        return "the extractor was not sure of it" if self.note.evidence else "it was taken in from elsewhere, not from a transcript"
 
     @property
     def name(self) -> str:

@@ -18,7 +18,7 @@ from kite_memory.model.note import REVIEW_LAPSED, Amend, Note, NoteStatus, Super
 from kite_memory.vault import links
 from kite_memory.vault.files import MAX_NOTE_BYTES, CannotRead, Content, Files
 from kite_memory.vault.folders import OutsideVault
-from kite_memory.vault.ledger import Intent, KnownFile, Ledger, link_key
+from kite_memory.vault.ledger import FORGOTTEN, Intent, KnownFile, Ledger, link_key
 from kite_memory.vault.lifecycle import holds_wherever
 from kite_memory.vault.listing import GENERATED, listing
 from kite_memory.vault.notefile import (
@@ -433,7 +433,7 @@ class Writer:
         with self._ledger.changing():
             if intent.title:
                 titles = (intent.title, *(self._ledger.notes.titles_of(known) if known else ()))
-                self._ledger.tombstones.bury(intent.id, titles, intent.project, at=self._clock(), because="forgotten")
+                self._ledger.tombstones.bury(intent.id, titles, intent.project, at=self._clock(), because=FORGOTTEN)
             self._ledger.notes.drop(intent.path)
             self._ledger.set("unmended", "yes")  # after a crash before the links are mended, the next comparison mends them
             self._ledger.done(intent.id)

@@ -238,7 +238,7 @@ class Pages:
         )
 
     def edit(self, request: Request) -> Response:
-        shown = self._ask("show", note=request.query_params.get("name", ""), expired=True)
+        shown = self._ask("show", note=request.query_params.get("name", ""), expired=True, source=True)
         return self._page(request, "edit.html", here="notes", note=shown, name=shown["id"] or shown["path"])
 
     def review(self, request: Request) -> Response:

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -25,9 +26,9 @@ from kite_memory.errors import UsageError, VaultMissing, VaultReadOnly
 from kite_memory.log_lines import BACKUPS, LARGEST, dated
 from kite_memory.recall.embedder import Embedder
 from kite_memory.redaction import redact
-from kite_memory.system.private_files import make_private_folder, replace_file
+from kite_memory.system.private_files import make_private_folder, replace_file, when_not_in_use
 from kite_memory.system.sqlite import broken
-from kite_memory.wiring.launch import daemon_command, daemon_environment
+from kite_memory.wiring.launch import service_command, service_environment
 from kite_memory.wiring.services import Services, open_services, report_error
 
 if TYPE_CHECKING:
@@ -62,6 +63,12 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             "unwatched": unwatched,
         }
 
+    def still_ours() -> bool:
+        if not lock.still_holds(config.state):
+            return False
+        server.listen_again()
+        return True
+
     with open_services(config, running=running, idle=lambda: daemon.idle) as services:
         services.outbox.recover()
         try:
@@ -73,7 +80,7 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             sources=services.sources,
             vault=config.vault,
             compare_seconds=config.daemon.compare_seconds,
-            still_ours=lambda: lock.still_holds(config.state),
+            still_ours=still_ours,
             warm=partial(_warm, services.embedder),
             embed_bundles=lambda: services.timeline.cards.rebuild() or services.timeline.vectors.embed(services.meaning),
             review=lambda: services.operations.perform("review_page", {}),
@@ -83,7 +90,8 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             signal.signal(number, lambda *_: daemon.stop())
         _store_patience(config.state, services.hooks.patience)
         handle = partial(_handle, services, daemon)
-        with Server(config.state, handle, report=report_error, lost=daemon.fail, urgent=_AT_ONCE):
+        server = Server(config.state, handle, report=report_error, lost=daemon.fail, urgent=_AT_ONCE)
+        with server:
             log.info("started, pid %d", os.getpid())
             code = daemon.run(_end_in_time)
         log.info("stopped")
@@ -130,7 +138,8 @@ def _store_patience(state: Path, seconds: float) -> None:
     if seconds:
         replace_file(file, f"{round(seconds * 1000)}\n".encode())
     else:
-        file.unlink(missing_ok=True)
+        with suppress(PermissionError):  # a hook of Windows that reads it
+            when_not_in_use(lambda: file.unlink(missing_ok=True))
 
 
 def _handle(services: Services, daemon: "Daemon", request: "Request") -> "Reply | HeldReply":
@@ -211,8 +220,8 @@ def service_of(config: Config) -> "tuple[Service, Manager]":
 
     socket = Path(paths.socket_path(str(config.state)))
     service = Service(
-        command=daemon_command(),
-        environment=daemon_environment(config),
+        command=service_command(),
+        environment=service_environment(config),
         writable=tuple(
             dict.fromkeys((config.vault, config.state, config.file.parent, socket.parent, *shared_folder(config.sync.target)))
         ),

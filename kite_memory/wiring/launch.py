@@ -15,6 +15,13 @@ def daemon_command() -> tuple[str, ...]:
     return (sys.executable, "-P", str(Path(__file__).resolve().parent.parent / "__main__.py"), "daemon")
 
 
+def service_command() -> tuple[str, ...]:
+    """Return the command by which the system starts the daemon: on Windows one that opens no window, which a user could close."""
+    program, *words = daemon_command()
+    windowless = Path(program).with_name("pythonw.exe")
+    return (str(windowless) if sys.platform == "win32" and windowless.is_file() else program, *words)
+
+
 def mcp_command() -> tuple[str, ...]:
     """Return the command by which agents start the MCP server."""
     return (*daemon_command()[:-1], "mcp")
@@ -38,6 +45,18 @@ def daemon_environment(config: Config) -> dict[str, str]:
     if os.environ.get("CLAUDE_CONFIG_DIR"):
         kept["CLAUDE_CONFIG_DIR"] = str(config.claude_root)
     return kept
+
+
+def service_environment(config: Config) -> dict[str, str]:
+    """Return the variables of a daemon that a service manager starts: also how this shell reaches the network, and finds `claude`.
+
+    On Windows a task has the user's own lasting variables.
+    """
+    names = (*_NETWORK, "PATH") if config.extractor.name == "claude-cli" else _NETWORK
+    ours = daemon_environment(config)
+    if sys.platform == "win32":
+        return ours
+    return {name: value for name in names if (value := os.environ.get(name, "")) and value.isprintable()} | ours
 
 
 def install_command(extra: str, packages: str) -> str:
@@ -102,6 +121,17 @@ def unlink_commands(home: Path) -> tuple[Path, ...]:
 _COMMANDS = ("kmem", "kmem-hook")
 _INSTALLERS = ("uv-receipt.toml", "pipx_metadata.json")
 """What an installer that makes the links itself leaves in the environment."""
+_NETWORK = (
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+)
 _OWN_VARIABLES = (
     "KMEM_EXTRACTOR",
     "KMEM_EMBEDDER",

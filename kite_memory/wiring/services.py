@@ -60,7 +60,7 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_conversations import LocalConversations
-from kite_memory.tools.local_state import LocalState, heard, working
+from kite_memory.tools.local_state import LocalState, heard, latest_projects, working
 from kite_memory.tools.local_store import LocalStore
 from kite_memory.tools.memory_tools import left_to_do
 from kite_memory.tools.note_tools import all_tools
@@ -221,7 +221,7 @@ def _open_recall(stores: _Stores, closing: ExitStack) -> _Recalling:
         tokens_per_prompt=config.recall.tokens_per_prompt,
         fixes=timeline.fixes,
         commands=partial(commands_run, timeline),
-        cards=TimelineConversations(cards=timeline.cards, meaning=meaning),
+        cards=TimelineConversations(cards=timeline.cards, meaning=meaning, timeline=timeline),
         clock=stores.clock,
     )
     closing.callback(recall.close)
@@ -366,6 +366,7 @@ def _open_tools(stores: _Stores, recalling: _Recalling, distilling: _Distilling,
         working=partial(working, stores.timeline),
         heard=partial(heard, stores.timeline),
         known_of=stores.timeline.provenance,
+        latest_projects=partial(latest_projects, stores.timeline),
     )
     saving = saving_of(stores.config, distilling.extractor, stores.outbox)
     return _Tools(history=history, local=local, bridge=ToolDispatcher(all_tools(upkeep.store, local, saving=saving, age=age)))
@@ -415,7 +416,7 @@ def _operations(
     timeline, vault, clock = stores.timeline, stores.vault, stores.clock
     recall, indexer, store = recalling.recall, recalling.indexer, upkeep.store
     note_view = NoteView(vault=vault, clock=clock, conversation=partial(conversation, timeline))
-    answers = PromptAnswers(timeline=timeline, recall=recall, note_view=note_view)
+    answers = PromptAnswers(timeline=timeline, recall=recall, note_view=note_view, clock=clock)
     shown = ShownNotes(
         timeline=timeline, known=vault.known, memory=recall.memory, note_view=note_view, saved=store.evidence, clock=clock
     )
@@ -428,6 +429,7 @@ def _operations(
         pages=upkeep.pages,
         after_forgetting=store.forgot,
         erase=upkeep.erase,
+        erase_transcripts=store.erase_transcripts,
         write_days_again=upkeep.consolidating.write_days_again,
         clock=clock,
     )

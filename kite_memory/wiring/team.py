@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from kite_memory.config import Config
 from kite_memory.distill.saving import SaveChecker
@@ -15,8 +15,9 @@ from kite_memory.keys import keys_beside
 from kite_memory.protected import protect_process
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.text.display import age
+from kite_memory.tools.argument_parsing import clean
 from kite_memory.tools.arguments import LocalContext
-from kite_memory.tools.declarations import FinishedCall, ToolDispatcher, observed
+from kite_memory.tools.declarations import FinishedCall, ToolDispatcher, called, observed
 from kite_memory.tools.note_tools import all_tools
 from kite_memory.tools.store import Asker, StoreUnavailable
 from kite_memory.wiring.models import OfflineRules
@@ -85,23 +86,33 @@ def audit_entry(call: FinishedCall) -> "AuditEntry":
     """Return what the audit keeps of a call: who and what, never what was said."""
     from kite_memory.team.postgres import AuditEntry
 
+    tool = called(call.tool)
+    arguments = tool.named(call.arguments) if tool is not None else {}
     return AuditEntry(
         at=call.at,
         person=call.asker.grant.person or "",
         token=call.asker.grant.name,
         ai=call.asker.ai,
-        project=call.asker.project,
-        tool=call.tool.replace("-", "_"),
-        key=_key_of(call.arguments, call.result),
+        project=_named(call.result.get("project"), arguments.get("project"), call.asker.project),
+        tool=tool.name if tool is not None else _named(call.tool),
+        key=_named(*(arguments.get(name) for name in _NAMING), call.result.get("id"), call.result.get("claude_conversation_uuid")),
         outcome=call.outcome,
         took_ms=call.seconds * 1000,
     )
 
 
-def _key_of(arguments: "Json", result: "Json") -> str:
-    """Return what a call was about, by its name alone: a memory's key, a note's name, or the id of what it made."""
-    names = (arguments.get("key"), arguments.get("note"), result.get("id"), result.get("claude_conversation_uuid"))
-    return next((each for each in names if isinstance(each, str)), "")
+_NAMING = ("key", "note", "notes", "from_session")
+"""Arguments that name what a call is about."""
+
+
+def _named(*names: object) -> str:
+    """Return the first of these names that is one; several in a list together. Secrets are removed, as from what is stored."""
+    lines = (", ".join(filter(_is_name, each)) if isinstance(each, list) else each for each in names)
+    return clean(next(filter(_is_name, lines), ""))
+
+
+def _is_name(given: object) -> TypeGuard[str]:
+    return isinstance(given, str) and given != ""
 
 
 @contextmanager

@@ -275,7 +275,7 @@ def test_status_of_nothing_misses_everything(text: str | None) -> None:
     "command",
     [
         *("kmem-hook", "/usr/bin/kmem-hook --agent codex", "KMEM_HOME=/x A=b kmem-hook", r"C:\Tools\kmem-hook.exe"),
-        *(COMMAND, OLDER, fast_command()),
+        *(COMMAND, OLDER, fast_command(), "kmem-hook 2>&1", "kmem-hook &>/dev/null", "'/opt/a;b&c d/kmem-hook'"),
     ],
 )
 def test_ours_is_known_again(command: str) -> None:
@@ -287,10 +287,44 @@ def test_ours_is_known_again(command: str) -> None:
     [
         *("", "A=b", "echo kmem-hook", "vim kmem-hook", "my-kmem-hook", "bash -c kmem-hook", "kmem-hook 'unbalanced"),
         *("python hook_client.py", COMMAND + ".bak"),
+        *("kmem-hook && ~/bin/log-prompt.sh", "kmem-hook; date", "kmem-hook | tee log", "kmem-hook & date", "kmem-hook\ndate"),
     ],
 )
 def test_what_only_mentions_ours_is_not_ours(command: str) -> None:
     assert not status(as_claude_code_writes({"hooks": {"Stop": [{"hooks": [{"command": command}]}]}})).hooks
+
+
+def test_a_rule_that_a_person_has_withdrawn_is_not_added_again() -> None:
+    installed = plan_install("{}", COMMAND, allow=OPENS_NOTES)
+    assert isinstance(installed, Edit) and installed.after is not None
+    content = json.loads(installed.after)
+    del content["permissions"]
+    withdrawn = json.dumps(content)
+
+    assert isinstance(plan_install(withdrawn, COMMAND, allow=OPENS_NOTES), Nothing)
+    newer = plan_install(withdrawn, f"{COMMAND} --new", EVENTS, allow=OPENS_NOTES)
+    assert isinstance(newer, Edit) and "permissions" not in json.loads(newer.after or "")
+
+
+def test_our_rules_go_without_our_hooks_and_are_never_taken_for_the_persons() -> None:
+    before = '{"model": "opus"}'
+    installed = plan_install(before, COMMAND, allow=OPENS_NOTES)
+    assert isinstance(installed, Edit) and installed.after is not None
+    content = json.loads(installed.after)
+    del content["hooks"]
+    by_hand = json.dumps(content)
+    again = plan_install(by_hand, COMMAND, allow=OPENS_NOTES)
+    assert isinstance(again, Edit) and again.after is not None
+    edited = again.after.replace("opus", "haiku")
+
+    of_rules = plan_uninstall(by_hand, [before])
+    unchanged, changed = (plan_uninstall(text, [by_hand, before]) for text in (again.after, edited))
+
+    assert isinstance(of_rules, Edit) and json.loads(of_rules.after or "") == {"model": "opus"}
+    assert isinstance(unchanged, Edit) and json.loads(unchanged.after or "") == {"model": "opus"}
+    assert isinstance(changed, Edit) and json.loads(changed.after or "") == {"model": "haiku"}
+    assert isinstance(plan_uninstall(by_hand), Nothing)
+    assert isinstance(plan_uninstall(by_hand, [by_hand]), Nothing)
 
 
 def test_a_command_for_windows_is_read_alike_by_bash_and_cmd() -> None:

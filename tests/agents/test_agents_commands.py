@@ -27,6 +27,7 @@ def test_what_was_put_in_is_taken_out(agent: str, file: CommandFile) -> None:
 
     assert plan_add_file(None, ours, file.place) == Edit(before=None, after=ours, because=f"adds {file.place}")
     assert isinstance(plan_add_file(ours, ours, file.place), Nothing)
+    assert isinstance(plan_add_file(ours.replace("\n", "\r\n"), ours, file.place), Nothing)
     assert plan_remove_file(ours, file.place) == Edit(before=ours, after=None, because=f"removes {file.place}")
     assert isinstance(plan_remove_file(None, file.place), Nothing)
 

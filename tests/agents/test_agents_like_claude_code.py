@@ -105,6 +105,21 @@ def test_with_its_backup_a_file_becomes_what_it_was(hooks: HookDialect, before: 
     assert plan.after == before
 
 
+def test_powershell_calls_a_quoted_program_of_gemini_cli_only() -> None:
+    spaced = '"C:/Users/Jane Doe/python.exe" -I -S "C:/Users/Jane Doe/kite_memory/hook_client.py"'
+    texts = {hooks.name: hooks.plan_install(THEIRS, spaced) for hooks in (registry.GEMINI_HOOKS, registry.CODEX_HOOKS)}
+    gemini = texts["gemini-cli"]
+    assert isinstance(gemini, Edit) and gemini.after is not None
+
+    commands = {hook.command for hook in registry.GEMINI_HOOKS.status(gemini.after).hooks}
+
+    assert commands == {f"& {spaced} --agent gemini-cli"}
+    assert isinstance(texts["codex"], Edit) and "& " not in (texts["codex"].after or "")
+    assert isinstance(registry.GEMINI_HOOKS.plan_install(gemini.after, spaced), Nothing)
+    removed = registry.GEMINI_HOOKS.plan_uninstall(gemini.after, [THEIRS])
+    assert isinstance(removed, Edit) and removed.after == THEIRS
+
+
 @ALL
 def test_a_second_time_there_is_nothing_to_do(hooks: HookDialect) -> None:
     text = installed(hooks, THEIRS)

@@ -3,6 +3,7 @@
 import json
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ SERVER = ServerCommand(
 )
 ALL = pytest.mark.parametrize("agent", connections(PLACES), ids=lambda agent: agent.name)
 JSONS = [agent for agent in connections(PLACES) if agent.dialect.language == "json"]
+CODEX = connection("codex", PLACES).dialect
 REMARKED = [agent for agent in connections(PLACES) if agent.dialect.language == "jsonc"]
 
 THEIR_JSON = """{
@@ -167,6 +169,48 @@ def test_what_a_person_has_said_in_our_entry_stays_in_it(agent: Connection) -> N
     assert read(dialect, after(dialect.plan_remove(newer))) == read(dialect, theirs(dialect))
 
 
+@ALL
+def test_a_variable_that_a_person_gave_our_server_stays_and_an_older_one_of_ours_goes(agent: Connection) -> None:
+    dialect = agent.dialect
+    old = ServerCommand(command="/old/python", args=SERVER.args, environment={"KMEM_HOME": "/old", "HTTPS_PROXY": "http://proxy"})
+    connected = after(dialect.plan_add(theirs(dialect), old))
+
+    now = read(dialect, after(dialect.plan_add(connected, replace(SERVER, environment={"XDG_STATE_HOME": "/state"}))))
+    without = read(dialect, after(dialect.plan_add(connected, replace(SERVER, environment={}))))
+
+    entries = [content[dialect.key]["kite-memory"] for content in (now, without)]
+    assert entries[0][dialect.environment] == {"HTTPS_PROXY": "http://proxy", "XDG_STATE_HOME": "/state"}
+    assert entries[1][dialect.environment] == {"HTTPS_PROXY": "http://proxy"}
+    assert dialect.command_in(connected) == ("/old/python", *SERVER.args)
+    assert dialect.command_in(theirs(dialect)) == dialect.command_in(None) == ()
+
+
+def test_what_a_person_remarked_in_our_table_stays_when_it_is_brought_up_to_date() -> None:
+    before = (
+        "[mcp_servers.kite-memory]\n# my remark\ncommand = 'kmem' # keep\nargs = ['mcp']\nenabled = false\n\n"
+        "[mcp_servers.kite-memory.env] # through the proxy\nHTTPS_PROXY = 'http://proxy'\n\n[mcp_servers.other]\ncommand = 'y'\n"
+    )
+    server = ServerCommand(command="/x/python", args=("/x/kite_memory/__main__.py", "mcp"))
+
+    text = after(CODEX.plan_add(before, server))
+
+    assert text == before.replace("'kmem'", '"/x/python"').replace("['mcp']", '["/x/kite_memory/__main__.py", "mcp"]')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[mcp_servers]\nkite-memory.command = 'kmem'\nkite-memory.args = ['mcp']\n",
+        "[mcp_servers]\nkite-memory = { command = 'kmem', args = ['mcp'] }\n",
+    ],
+)
+def test_a_server_that_cannot_be_taken_out_safely_is_an_error_that_says_what_to_delete(text: str) -> None:
+    with pytest.raises(SettingsUnreadable) as refusal:
+        CODEX.plan_remove(text)
+
+    assert refusal.value.hint == "delete kite-memory below `mcp_servers` by hand"
+
+
 @pytest.mark.parametrize("agent", REMARKED, ids=lambda agent: agent.name)
 def test_a_server_that_a_person_has_put_aside_is_not_taken_out_with_ours(agent: Connection) -> None:
     before = f'{{\n  "{agent.dialect.key}": {{\n    // "old": {{"command": "npx"}},\n  }},\n  "last": 1\n}}\n'
@@ -175,6 +219,16 @@ def test_a_server_that_a_person_has_put_aside_is_not_taken_out_with_ours(agent: 
     without = after(agent.dialect.plan_remove(touched, [before]))
 
     assert without == before.replace('"last": 1', '"last": 2')
+
+
+@pytest.mark.parametrize("before", ["abc\r\ndef\r\n", "abc\r\ndef\r\n\r\n"])
+def test_our_lines_have_the_line_ends_of_the_file(before: str) -> None:
+    text = after(instructions.plan_add(before))
+
+    assert text.count("\n") == text.count("\r\n")
+    assert isinstance(instructions.plan_add(text), Nothing)
+    assert isinstance(instructions.plan_add(instructions.BLOCK.replace("\n", "\r\n")), Nothing)
+    assert after(instructions.plan_remove(text)) == before
 
 
 def test_toml_with_a_mark_of_its_encoding_is_toml() -> None:
@@ -314,7 +368,7 @@ def test_two_lines_go_in_and_come_out(before: str | None) -> None:
     back = instructions.plan_remove(text, [before])
     without = instructions.plan_remove(text)
 
-    assert text.count(instructions.BLOCK) == 1 and (before or "").strip() in text
+    assert text.replace("\r\n", "\n").count(instructions.BLOCK) == 1 and (before or "").strip() in text
     assert isinstance(back, Edit) and back.after == before
     assert isinstance(without, Edit) and (without.after or "").rstrip() == (before or "").rstrip()
     assert isinstance(instructions.plan_add(text), Nothing)

@@ -580,7 +580,15 @@ def session(id: str = "earlier", project: str = "mycelia", **fields: Any) -> Ses
     return Session(id=id, provider="claude-code", started=NOW - timedelta(hours=5), project=project, cwd=CWD, **fields)
 
 
-def wrote(parts: HookParts, of: Session, *texts: str, hours_ago: float = 2.0, type: EventType = EventType.USER_MESSAGE) -> None:
+def wrote(
+    parts: HookParts,
+    of: Session,
+    *texts: str,
+    hours_ago: float = 2.0,
+    type: EventType = EventType.USER_MESSAGE,
+    first: int = 0,
+) -> None:
+    of = replace(of, started=min(of.started, NOW - timedelta(hours=hours_ago)))
     events = tuple(
         Event(
             id=f"{of.id}-{type}-{number}",
@@ -593,7 +601,7 @@ def wrote(parts: HookParts, of: Session, *texts: str, hours_ago: float = 2.0, ty
             text=text,
             where=Where(file=f"/t/{of.id}.jsonl", start=number, end=number + 1),
         )
-        for number, text in enumerate(texts)
+        for number, text in enumerate(texts, first)
     )
     look = ReadResult(
         path=f"/t/{of.id}.jsonl", session=of, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1)
@@ -608,6 +616,52 @@ def test_what_is_done_is_looked_at_on_its_branch(parts: HookParts, tmp_path: Pat
     hook_answer(parts.handler(), "PostToolBatch", cwd=str(tmp_path), tool_calls=[call("Bash", command="make lint")])
 
     assert parts.recall.branch == "fix/queue"
+
+
+class TestEarlierWork:
+    def lines(self, printed: str) -> list[str]:
+        return [line for line in printed.splitlines() if line.startswith("- ")]
+
+    @pytest.mark.parametrize("prompt", ["where did we stop?", "Was haben wir hier zuletzt gemacht?", "¿dónde lo dejamos?"])
+    def test_what_was_done_last_is_said_in_two_lines(self, parts: HookParts, prompt: str) -> None:
+        wrote(parts, session(), "Move the queue", "Now write its migration")
+        wrote(parts, session(), "It is half written.", type=EventType.ASSISTANT_MESSAGE, first=2)
+        wrote(parts, session("elsewhere", project="orchard"), "Cut the hedge", hours_ago=1)
+
+        printed = prompted(parts.handler(), prompt)
+
+        assert self.lines(printed) == [
+            '- 2026-03-02, the last prompt: "Now write its migration"',
+            '- The agent said last: "It is half written."',
+        ]
+
+    def test_the_sessions_of_a_day_are_listed(self, parts: HookParts) -> None:
+        wrote(parts, session("older"), "Paint the fence", hours_ago=60)
+        wrote(parts, session("one"), "Move the queue", "Now write its migration", hours_ago=20)
+        wrote(parts, session("two"), "Mend the lint", hours_ago=12)
+        wrote(parts, session("three"), "Cut the hedge", hours_ago=1)
+
+        first, second = self.lines(prompted(parts.handler(), "what did we do yesterday?"))
+
+        assert first.endswith('claude-code: "Move the queue"; 2 prompts, the last: "Now write its migration"')
+        assert second.endswith('claude-code: "Mend the lint"') and second.startswith("- Sun 2026-03-01 ")
+
+    def test_a_day_without_work_is_said_to_be_one(self, parts: HookParts) -> None:
+        wrote(parts, session(), "Move the queue", hours_ago=60)
+
+        printed = prompted(parts.handler(), "what did we do yesterday?")
+
+        assert "nothing was asked then" in printed and self.lines(printed)[0].endswith('the last prompt: "Move the queue"')
+
+    def test_later_in_a_session_its_own_context_holds_what_was_done_last(self, parts: HookParts) -> None:
+        wrote(parts, session(), "Move the queue", hours_ago=20)
+        wrote(parts, session(SESSION), "Mend the lint", hours_ago=1)
+
+        assert self.lines(prompted(parts.handler(), "where did we stop?")) == []
+        assert len(self.lines(prompted(parts.handler(), "what did we do yesterday?"))) == 1
+
+    def test_where_nothing_is_known_nothing_is_said(self, parts: HookParts) -> None:
+        assert prompted(parts.handler(), "where did we stop?") == ""
 
 
 class TestSessionStart:
@@ -1010,6 +1064,17 @@ def test_the_same_input_from_two_hooks_is_answered_once(parts: HookParts) -> Non
     assert "half grafted" in starting(handler)
     assert starting(handler) == ""
     assert starting(handler, "codex") != ""
+
+
+def test_a_prompt_without_an_answer_is_looked_up_once_for_two_hooks(parts: HookParts) -> None:
+    handler = parts.handler(mode="off")
+
+    assert prompted(handler, prompt_id="p1") == ""
+    parts.recall.asked = None
+
+    assert prompted(handler, prompt_id="p1") == ""
+    assert parts.recall.asked is None
+    assert prompted(handler, prompt_id="p2") == "" and parts.recall.asked is not None
 
 
 def test_an_answer_that_was_lost_is_given_to_the_second_hook(parts: HookParts) -> None:

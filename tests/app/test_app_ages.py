@@ -1,3 +1,4 @@
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -5,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.errors import UsageError
-from kite_memory.text.display import age, duration
+from kite_memory.text.display import age, duration, local_day, local_time
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 
@@ -40,6 +41,17 @@ def test_an_age_is_a_number_and_a_letter(text: str, long: timedelta) -> None:
 )
 def test_a_date_is_itself_in_utc(text: str, at: datetime) -> None:
     assert age(text, NOW) == at
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="Windows has one time zone for all programs")
+def test_a_date_begins_and_a_moment_is_shown_where_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as there:
+        there.setenv("TZ", "America/Los_Angeles")
+        time.tzset()
+        found = age("2026-02-08", NOW), local_time("2026-02-08T03:00:00+00:00"), local_day("2026-02-08T09:00:00+00:00")
+    time.tzset()
+
+    assert found == (datetime(2026, 2, 8, 8, tzinfo=UTC), "2026-02-07 19:00", "2026-02-08")
 
 
 @pytest.mark.parametrize("nothing", ["", " "])

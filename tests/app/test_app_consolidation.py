@@ -137,6 +137,23 @@ def test_all_that_was_done_is_taken_back_to_the_byte(home: Home) -> None:
     assert home.consolidating.undo() == {"undone": 0, "left_alone": [], "page": False, "git": ""}
 
 
+def test_a_dry_run_says_what_would_be_taken_back_and_what_was_edited_since(home: Home) -> None:
+    assert home.consolidating.undo(dry_run=True) == {"at": "", "steps": [], "left_alone": [], "page": False}
+    everything(home)
+    home.consolidating.consolidate()
+    changed = home.files()
+
+    planned = home.consolidating.undo(dry_run=True)
+
+    assert (len(planned["steps"]), planned["left_alone"], planned["at"][:10]) == (5, [], f"{NOW:%Y-%m-%d}")
+    assert home.files() == changed
+    edited = next(step[0]["path"] for step in planned["steps"] if len(step) == 1)
+    (home.vault.root / edited).write_bytes(changed[edited] + b"\nAnd plums.\n")
+    planned = home.consolidating.undo(dry_run=True)
+    assert len(planned["steps"]) == 4 and edited in planned["left_alone"]
+    assert home.consolidating.undo()["undone"] == 4
+
+
 def test_a_second_time_there_is_nothing_to_do_and_the_first_can_still_be_taken_back(home: Home) -> None:
     everything(home)
     before = home.files()

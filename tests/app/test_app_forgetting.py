@@ -29,6 +29,7 @@ from kite_memory.vault import memory_page
 from kite_memory.wiring.services import Services, open_services
 from tests.app.test_app_operations import config_in
 from tests.fakes.work import Work
+from tests.tools.conversing import QUEUE
 
 HOME = SESSION.cwd
 GATE = "The gate of the orchard is always opened with zanzibar pepper"
@@ -100,6 +101,15 @@ def texts(services: Services) -> list[str]:
 
 
 class TestForgetting:
+    def test_with_evidence_the_transcript_goes_that_an_agent_saved_with_it(self, services: Services) -> None:
+        saved = services.bridge.perform("save-conversation", QUEUE, Asker(grant=OWNER))
+
+        answer = perform(services, "forget", note=saved["notes"][0], with_evidence=True)
+
+        assert [QUEUE["claude_conversation_uuid"] in problem for problem in answer["problems"]] == [True]
+        kept = services.bridge.perform("get_note", {"note": saved["journal"], "transcript": True}, Asker(grant=OWNER))
+        assert kept["transcript"] == ""
+
     def test_nothing_offers_what_only_it_rested_on(self, services: Services) -> None:
         before = perform(services, "ask", question="what opens the gate of the orchard?", offline=True)["answer"]
 

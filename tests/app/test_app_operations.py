@@ -829,6 +829,15 @@ class TestVault:
         assert len(created) == 3
         assert created == sorted(created, reverse=True)
 
+    def test_a_note_that_was_edited_is_not_newer_for_that(self, services: Services) -> None:
+        new = [services.operations.perform("remember", {"text": f"Row {number} was dug up."})["path"] for number in range(5)]
+        edited = services.config.vault / services.operations.perform("notes", {})["notes"][-1]["path"]
+        edited.write_text(edited.read_text() + "\nAnd plums.\n")
+
+        shown = [note["path"] for note in services.operations.perform("status", {})["last_notes"]]
+
+        assert sorted(shown) == sorted(new)
+
     def test_where_there_never_was_a_vault_that_is_what_is_said(self, bare: Services) -> None:
         with pytest.raises(VaultMissing, match="there is no vault"):
             bare.operations.perform("show", {"note": "anything"})

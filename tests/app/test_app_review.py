@@ -577,3 +577,12 @@ def test_a_doubtful_note_cannot_be_divided(services: FakeServices, reviewing: Re
 
     with pytest.raises(UsageError, match="does not wait for that"):
         reviewing.judge(note=note.id, verdict="divide")
+
+
+def test_a_note_that_shares_a_few_words_is_not_offered_for_merging(services: FakeServices, reviewing: Review) -> None:
+    remember(services, "The deploys to the staging server run at night, and take forty minutes in all.")
+    propose(services, fact("Staging server memory", "The staging server has 8 GB of memory and two cores, which fill up at noon."))
+
+    (each,) = reviewing.review()["notes"]
+
+    assert (each["nearest"], each["choices"]) == (None, ["accept", "reject"])

@@ -141,6 +141,17 @@ def test_a_conversation_opens_with_what_its_title_says_was_settled(timeline: Tim
     assert opened.endswith("It ended: Understood, not in fog.")
 
 
+def test_a_plain_question_about_the_past_is_told_what_was_said(voices: TimelineConversations) -> None:
+    question = "How long may the sluice jam before we page the smith, did we say?"
+
+    (quote,) = voices.answer(question, project="orchard", session="now", of_the_past=True)
+
+    assert CHATS[0][0] in quote.text
+    assert SETTLED in quote.text
+    assert voices.answer(question, project="orchard", session="now", of_the_past=False) == []
+    assert voices.answer("Did we ever say who paints the boat?", project="orchard", session="now", of_the_past=True) == []
+
+
 def test_an_opening_about_nothing_that_was_said_points_at_no_conversation(asking: QuestionAnswering, timeline: Timeline) -> None:
     voices = TimelineConversations(cards=timeline.cards, meaning=asking._meaning)
 

@@ -315,6 +315,44 @@ class TestAsk:
 
         assert ruling in answer["sentences"][0]["text"]
 
+    def test_a_question_about_the_work_is_answered_by_the_last_session(self, worked: Services) -> None:
+        answer = perform(worked, "ask", question="where did we stop?", project="orchard")
+
+        assert answer["answer"].splitlines() == [
+            '2026-03-02 on main, the last prompt: "Go on with the sweeper" [1]',
+            'The agent said last: "The sweeper passes. Shall I also log the lease?" [2]',
+        ]
+        assert [each["reference"].startswith("codex:") for each in answer["citations"]] == [True, True]
+        shown = perform(worked, "recall", prompt="where did we stop?", cwd=HOME)
+        assert not shown["silent"] and [each["text"] for each in shown["work"]] == [
+            each["text"].rpartition(" [")[0] or each["text"] for each in answer["sentences"]
+        ]
+
+    def test_what_is_left_holds_what_fails_and_what_the_agent_asks(self, worked: Services) -> None:
+        failing = Work(session(3), begins=timedelta(days=2)).asked("Log the lease").ran("make lint", "a.py:3:1: unused", "failed")
+        failing = failing.called("TodoWrite", "todos:\n[x] Log it\n[>] Mend the lint").answered("ok").said("Shall I mend the lint?")
+        worked.timeline.commit([failing.look()], SESSION.provider)
+
+        lines = perform(worked, "ask", question="what's left to do?", project="orchard")["answer"].splitlines()
+
+        assert [line.partition(":")[0] for line in lines] == [
+            "2026-03-03 on main, the last prompt",
+            "Open on the agent's list, 1 of 2 done",
+            "`make lint` failed",
+            "The agent asks",
+        ]
+
+    def test_what_is_known_of_this_project_comes_before_what_is_known_of_others(self, worked: Services) -> None:
+        for project in ("mycelia", "orchard", "harbour"):
+            text = f"The cache of {project} is Redis, because its cache must outlive a restart."
+            perform(worked, "remember", text=text, kind="decision", project=project)
+
+        for here in ("orchard", "harbour"):
+            (first, *others) = perform(worked, "ask", question="which cache do we use, and why Redis?", cwd=f"/home/ada/{here}")[
+                "sentences"
+            ]
+            assert here in first["text"] and len(others) == 2
+
     def test_what_no_one_knows_has_no_answer(self, worked: Services) -> None:
         answer = perform(worked, "ask", question="who painted the zeppelin?")
 
@@ -386,6 +424,14 @@ class TestExtracting:
         (sentence,) = question_answering.extract("which stock bears the pear?", pieces)
 
         assert set(sentence.rests_on) == {0, 1}
+
+    @pytest.mark.parametrize("chatter", ["Good question!", "Hi Claude, the lease again.", "You're right, the lease is it."])
+    def test_a_greeting_or_praise_is_no_answer(self, chatter: str) -> None:
+        said = self.piece(f"{chatter} The lease is read late since the sweeper holds it.")
+
+        (sentence,) = question_answering.extract("why is the lease read late?", [said])
+
+        assert sentence.text == "The lease is read late since the sweeper holds it."
 
     def test_a_question_is_no_answer(self) -> None:
         assert question_answering.extract("which stock bears the pear?", [self.piece("Which stock does the pear stand on?")]) == ()

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.cli.first_run import LocalServer, first_summary, local_servers, offered
+from kite_memory.cli.everyday import warn_of_a_relative_home
+from kite_memory.cli.first_run import LocalServer, first_summary, hook_agents, local_servers, offered
 from kite_memory.config import Config, ExtractorConfig
 from kite_memory.distill.extractor import Prices
 from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT, Backlog, Bill, Tariff
@@ -53,6 +54,21 @@ def test_without_a_note_no_question_is_proposed(tmp_path: Path) -> None:
 
     assert "kmem ask" not in summary
     assert "kmem web" in summary
+
+
+def test_settings_of_an_agent_that_is_not_there_are_not_offered(
+    config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME", "CLINE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+
+    assert hook_agents(config, yes=True)
+    assert not config.claude_root.exists()
+    assert "no agent was found that runs hooks" in capsys.readouterr().err
+
+    config.claude_root.mkdir()
+    assert hook_agents(config, yes=True)
+    assert (config.claude_root / "settings.json").exists()
 
 
 def test_rules_come_first_and_are_all_there_is_without_a_model(config: Config) -> None:
@@ -151,3 +167,14 @@ def test_the_price_is_the_models_unless_one_is_set(
 @pytest.mark.parametrize(("model", "cached"), [("claude-haiku-5-5", True), ("claude-haiku-4-5", False)])
 def test_a_cache_counts_where_the_fixed_part_is_above_the_models_minimum(config: Config, model: str, cached: bool) -> None:
     assert tariff_of(replace(config, extractor=ExtractorConfig(model=model))).cached is cached
+
+
+@pytest.mark.parametrize(("home", "warned"), [("try", True), ("/try", False), ("", False)])
+def test_a_relative_home_is_warned_of(
+    home: str, warned: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KMEM_HOME", home)
+
+    warn_of_a_relative_home()
+
+    assert ("so another folder has another memory" in capsys.readouterr().err) == warned

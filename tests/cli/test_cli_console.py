@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.cli.console import print_data, print_json, print_message
+from kite_memory.cli.console import print_data, print_json, print_message, speak_any_encoding
 from kite_memory.cli.main import app, main
 from kite_memory.cli.memory import editor_words
 from kite_memory.cli.results import print_found, with_short_home
@@ -54,6 +54,30 @@ def test_json_keeps_every_character_and_steers_nothing(value: Any) -> None:
 
     assert json.loads(text) == value
     assert steering(text) == []
+
+
+@given(JSON)
+def test_json_keeps_every_character_in_an_encoding_that_lacks_it(value: Any) -> None:
+    out = io.BytesIO()
+    with redirect_stdout(io.TextIOWrapper(out, encoding="cp1252", errors="replace", newline="\n")) as stream:
+        print_json(value)
+        stream.flush()
+
+    assert json.loads(out.getvalue().decode("cp1252")) == value
+
+
+@pytest.mark.parametrize(("chosen", "encoding"), [("", "utf-8"), ("cp1252", "cp1252")])
+def test_a_pipe_of_windows_is_written_in_utf_8_unless_one_has_chosen(
+    monkeypatch: pytest.MonkeyPatch, chosen: str, encoding: str
+) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("PYTHONIOENCODING", chosen) if chosen else monkeypatch.delenv("PYTHONIOENCODING", raising=False)
+
+    speak_any_encoding()
+
+    assert (out.encoding, out.errors) == (encoding, "replace")
 
 
 def _hit(title: str, tier: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from kite_memory import paths
 from kite_memory.cli.everyday import ask_to_stop, leave_transcripts
 from kite_memory.daemon import protocol
 from kite_memory.daemon.server import Server
@@ -116,6 +117,15 @@ OLD_CLAUDE = """#!/bin/sh
 echo "error: unknown option '--json-schema'" >&2
 exit 1
 """
+
+
+def test_a_daemon_whose_address_was_removed_is_found_again(machine: Machine) -> None:
+    machine.configure("[daemon]\ncompare_seconds = 1\n")
+    assert machine.kmem("up", "--no-hooks").code == 0
+    Path(paths.socket_path(str(machine.state))).unlink()
+
+    assert eventually(lambda: machine.kmem("status", "--json").json()["daemon"]["running"])
+    assert machine.kmem("down").code == 0
 
 
 def test_doctor_shows_what_a_running_daemon_waits_for(machine: Machine) -> None:

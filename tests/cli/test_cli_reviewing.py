@@ -69,6 +69,28 @@ def test_what_is_edited_is_shown_again_and_then_decided(waiting: Machine) -> Non
     assert "status: accepted" in note.read_text()
 
 
+def test_an_editor_that_does_not_start_ends_nothing(waiting: Machine) -> None:
+    waiting.environment["EDITOR"] = "no-such-editor"
+
+    seen = at_a_terminal(waiting, ["review"], typed=[("1 of 3", b"a\n"), ("2 of 3", b"e\n"), ("no-such-editor", b"r\nq\n")])
+
+    assert seen.code == 0, seen.screen
+    assert "1 accepted, 1 rejected" in seen.screen
+
+
+def test_what_was_judged_before_an_error_is_reported(waiting: Machine) -> None:
+    first = json.loads(in_this_process(waiting, ["review", "--json"], cwd=waiting.home).out)["notes"][0]
+
+    plain, as_json = (
+        in_this_process(waiting, ["review", "--accept", first["path"], "--accept", "nothing", *flags], cwd=waiting.home)
+        for flags in ([], ["--json"])
+    )
+
+    assert (plain.code, as_json.code) == (1, 1)
+    assert plain.out == f"accepted {first['path']}\n"
+    assert json.loads(as_json.out)["done"][0]["path"] == first["path"]
+
+
 def test_the_end_of_the_input_is_a_leave(waiting: Machine) -> None:
     seen = at_a_terminal(waiting, ["review"], typed=[("1 of 3", b"\x04")])
 

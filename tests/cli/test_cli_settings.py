@@ -24,6 +24,13 @@ dollars_per_day = 0.25
 """
 
 
+def test_a_folder_for_sync_is_stored_whole(machine: Machine) -> None:
+    assert set_to(machine, "sync.target", "Dropbox/kmem").code == 0
+    assert f'target = "{machine.home / "Dropbox" / "kmem"}"' in machine.config.read_text()
+    assert set_to(machine, "sync.target", "git@git.example.org:ada/kite.git").code == 0
+    assert 'target = "git@git.example.org:ada/kite.git"' in machine.config.read_text()
+
+
 def test_comments_and_order_stay(machine: Machine) -> None:
     machine.configure(BEFORE)
 

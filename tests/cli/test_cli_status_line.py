@@ -18,7 +18,7 @@ from kite_memory.errors import UsageError
 @pytest.mark.parametrize(
     ("figures", "text"),
     [
-        (Figures(notes=0), "kite: 0 notes"),
+        (Figures(notes=0), "kite: ready"),
         (Figures(notes=1, took_ms=12.4), "kite: 1 note · 12 ms"),
         (Figures(notes=3, took_ms=8.0, dollars=0.041), "kite: 3 notes · 8 ms · $0.04"),
         (Figures(notes=3, dollars=0.004, paused=True), "kite: 3 notes · paused"),
@@ -46,6 +46,17 @@ def test_without_a_daemon_it_prints_nothing(tmp_path: Path, command: list[str]) 
     done = subprocess.run([sys.executable, *command], input=b"{}", capture_output=True, env=environment, timeout=30, check=False)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_it_does_not_wait_for_the_end_of_its_input(tmp_path: Path) -> None:
+    environment = {"KMEM_HOME": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": str(Path(hook_client.__file__).parent.parent)}
+    command = [sys.executable, "-m", "kite_memory", "statusline"]
+
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+    ) as asked:
+        assert asked.wait(30) == 0
+        assert asked.stdout is not None and asked.stdout.read() == b""
 
 
 def test_it_loads_neither_typer_nor_the_vault() -> None:

@@ -1,5 +1,6 @@
 """Files and folders that are not as they should be: what is said of them is true, and a command that fails has done no harm."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -270,6 +271,63 @@ def test_doctor_corrects_a_hook_whose_program_is_gone(machine: Machine) -> None:
     assert settings.read_text() == as_installed
 
 
+def test_with_an_invalid_configuration_one_can_repair_and_uninstall(machine: Machine) -> None:
+    assert kmem(machine, "hooks", "install", "--yes").code == 0
+    settings = machine.home / ".claude" / "settings.json"
+    as_installed = settings.read_text()
+    settings.write_text(as_installed.replace("hook_client.py", "gone/kite_memory/hook_client.py"))
+    machine.configure("vault = 3\n")
+
+    repaired = kmem(machine, "doctor", "--repair", "--json")
+    in_between = settings.read_text()
+    removed = kmem(machine, "uninstall", "--yes")
+
+    assert any("vault" in finding["what"] for finding in repaired.json())
+    assert in_between == as_installed
+    assert (removed.code, settings.exists()) == (0, False)
+
+
+def test_lines_in_a_project_are_not_forgotten_by_an_uninstall(machine: Machine) -> None:
+    project = machine.home / "mycelia"
+    project.mkdir(exist_ok=True)
+    kmem(machine, "connect", "--agent", "claude-code", "--yes")
+    before = kmem(machine, "uninstall", "--yes")
+    kmem(machine, "connect", "--agent", "claude-code", "--project", str(project), "--yes")
+
+    removed = kmem(machine, "uninstall", "--yes")
+
+    said = "the lines in CLAUDE.md of a project folder mycelia may be there still"
+    assert said not in before.err and said in removed.err
+    assert "`kmem connect --agent claude-code --remove --project FOLDER`" in removed.err
+
+
+def test_doctor_corrects_an_mcp_server_whose_program_is_gone(machine: Machine) -> None:
+    kmem(machine, "connect", "--agent", "claude-code", "--yes")
+    settings = machine.home / ".claude" / ".claude.json"
+    whole = settings.read_text()
+    settings.write_text(whole.replace("__main__.py", "gone/kite_memory/__main__.py"))
+
+    found = kmem(machine, "doctor")
+    kmem(machine, "doctor", "--repair")
+
+    assert found.code == 3
+    assert "gone/kite_memory/__main__.py, which is gone" in found.out
+    assert json.loads(settings.read_text()) == json.loads(whole)
+
+
+def test_hooks_in_the_settings_of_an_agent_that_never_ran_are_known_and_removed(machine: Machine) -> None:
+    settings = machine.home / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"theme": "dark"}')
+    kmem(machine, "hooks", "install", "--agent", "gemini-cli", "--yes")
+
+    status = kmem(machine, "hooks", "status")
+    removed = kmem(machine, "uninstall", "--yes")
+
+    assert "gemini-cli" in status.out
+    assert (removed.code, settings.read_text()) == (0, '{"theme": "dark"}')
+
+
 def test_doctor_links_the_commands_again_where_their_environment_has_moved(machine: Machine, tmp_path: Path) -> None:
     link = machine.home / ".local" / "bin" / "kmem"
     link.parent.mkdir(parents=True)
@@ -299,6 +357,22 @@ def test_a_project_is_named_alike_everywhere(machine: Machine) -> None:
         assert "Pears" in text
         assert "Apples" not in text
     assert "reads and writes all scopes of orchard," in token.err
+
+
+def test_a_token_is_not_made_for_a_folder_that_is_not_there(machine: Machine) -> None:
+    for name in ("acme/api", "./misspelt", "~/nowhere"):
+        refused = kmem(machine, "token", "create", "ci", "--project", name)
+
+        assert refused.code == 2
+        assert "there is no folder" in refused.err
+    assert "ci" not in kmem(machine, "token", "list").out
+
+
+def test_without_a_vault_a_token_reaches_a_project_as_it_is_named_and_as_its_folder_names_it(machine: Machine) -> None:
+    (machine.state / "vault.sqlite").unlink(missing_ok=True)
+
+    assert "all scopes of Orchard, orchard," in kmem(machine, "token", "create", "ci", "--project", "Orchard").err
+    assert "all scopes of mill," in kmem(machine, "token", "create", "mill", "--project", "mill").err
 
 
 @pytest.mark.parametrize("words", [["graph"], ["export", "--out", "-"]])

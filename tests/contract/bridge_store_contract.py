@@ -886,6 +886,37 @@ class ConversationsContract:
         found = [each.note.id for each in store.search(OWNER, NoteQuery(text="plant hedges", kinds=frozenset({NoteKind.DECISION})))]
         assert set(found) >= set(second.notes)
 
+    def test_one_of_the_same_id_elsewhere_does_not_capture_it(self, store: Store) -> None:
+        elsewhere = Grant(name="harbourer", scopes=frozenset({Scope.PROJECT}), projects=frozenset({"harbour"}))
+        first = store.save_conversation(OWNER, conversation(transcript="of the orchard"))
+        later = conversation(project="harbour", updated=NOW + timedelta(hours=1), transcript="of the harbour")
+        store.save_conversation(elsewhere, later)
+
+        for named in ((), ("project",)):
+            topic = Topic(name="Wells", summary="Two.", items=(decision("Dig a second well"),))
+            again = conversation(CHAT, topic, updated=NOW + timedelta(hours=2))
+            saved = store.save_conversation(OWNER, again, named=named)
+            assert (saved.journal, saved.project, saved.amended) == (first.journal, "orchard", True)
+
+        theirs = store.conversation(elsewhere, CHAT)
+        assert theirs is not None
+        assert "Dig a second well" not in {item.title for item in theirs.record.items()}
+        assert [store.transcript(OWNER, CHAT, near=place) for place in (ORCHARD, HARBOUR)] == ["of the orchard", "of the harbour"]
+        near = store.conversation(OWNER, CHAT, near=HARBOUR)
+        assert near is not None
+        assert near.project == "harbour"
+
+    def test_a_forgotten_one_does_not_come_back(self, store: Store) -> None:
+        saved = store.save_conversation(OWNER, conversation(transcript="all of it"))
+        store.forget(OWNER, saved.journal)
+
+        again = store.save_conversation(OWNER, conversation(updated=NOW + timedelta(hours=1), transcript="all of it"))
+
+        assert (again.journal, again.notes, [what for what, _ in again.refused]) == ("", (), [CHAT])
+        assert store.note(OWNER, saved.journal) is None
+        assert store.conversation(OWNER, CHAT) is None
+        assert store.transcript(OWNER, CHAT) is None
+
     def test_it_is_gone_with_its_journal(self, store: Store) -> None:
         saved = store.save_conversation(OWNER, conversation(transcript="all of it"))
 
@@ -957,6 +988,15 @@ class StatesContract:
         assert (moved.todos, moved.working_notes, moved.context_summary) == (state().todos, "the pump is loud", "planting")
         assert store.states(OWNER, session="evening") == [moved]
         assert store.states(OWNER, session="morning") == [state()]
+
+    def test_of_a_session_in_two_projects_the_state_of_the_named_one_is_handed_over(self, store: Store) -> None:
+        store.save_state(OWNER, state(working_notes="ours"))
+        store.save_state(OWNER, state(project="harbour", working_notes="planted", saved=NOW + timedelta(minutes=1)))
+        handed_over = partial(store.transfer_state, OWNER, "claude", from_session="morning", to_session="evening", at=NOW)
+
+        moved = [handed_over(near=near) for near in ("orchard", "harbour", "mill", "")]
+
+        assert [each.working_notes for each in moved if each] == ["ours", "planted", "planted", "planted"]
 
     def test_where_none_exists_nothing_is_handed_over(self, store: Store) -> None:
         store.save_state(OWNER, state("codex"))

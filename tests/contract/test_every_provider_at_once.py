@@ -15,6 +15,7 @@ from kite_memory.extensions.contract.source_contract import BadInputContract, wa
 from kite_memory.model.event import Event
 from kite_memory.wiring.services import open_services
 from tests.contract.held_sources import HELD
+from tests.counts import examples
 from tests.fakes.cursor_store import EditorState
 from tests.fakes.goose_store import GooseStore
 from tests.fakes.opencode_store import OpenCodeStore
@@ -268,7 +269,7 @@ ONE_BY_ONE: dict[str, Laid] = {
 TOGETHER: dict[str, Laid] = {"aider": aider, "opencode": opencode, "cursor": cursor, "kilo-code": kilo, "goose": goose}
 
 
-@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=[pytest.mark.moonshot, pytest.mark.timeout(7_200)])])
+@pytest.mark.parametrize("count", [examples(1_000), pytest.param(10_000, marks=[pytest.mark.moonshot, pytest.mark.timeout(7_200)])])
 def test_every_agent_with_very_many_sessions_each(tmp_path: Path, count: int) -> None:
     for provider, lay in ONE_BY_ONE.items():
         for number in range(count):

@@ -14,7 +14,7 @@ from time import monotonic
 import pytest
 
 from kite_memory import endpoint, paths
-from kite_memory.daemon.protocol import DaemonRefused, DaemonSilent, HeldReply, Ok, Reply, Request, call
+from kite_memory.daemon.protocol import DaemonLock, DaemonRefused, DaemonSilent, HeldReply, Ok, Reply, Request, call
 from kite_memory.daemon.server import Acceptor, Handler, Limits, Server, Transport, listen
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError, UsageError
 from kite_memory.system.private_files import NotPrivate
@@ -384,6 +384,19 @@ def test_a_port_that_no_one_answers_is_replaced(tmp_path: Path) -> None:
         assert call(tmp_path, "search", b"", PATIENT) == b"search|"
 
 
+def test_a_left_over_port_whose_new_owner_says_nothing_is_no_daemon_and_is_replaced(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        (tmp_path / "daemon.port").write_text(f"{other.getsockname()[1]} {'0' * 64}\n", encoding="ascii")
+        with pytest.raises(DaemonUnreachable, match="no daemon is running"):
+            call(tmp_path, "search", b"", 0.05)
+        with DaemonLock.take(tmp_path):
+            with pytest.raises(DaemonSilent, match="takes no more requests"):
+                call(tmp_path, "search", b"", 0.05)
+
+            with serving(tmp_path, transport="port"):
+                assert call(tmp_path, "search", b"", PATIENT) == b"search|"
+
+
 @needs_unix
 def test_a_socket_whose_owner_hangs_is_not_taken_away(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as hung:
@@ -409,6 +422,43 @@ def test_something_else_in_the_sockets_place_is_left_there(tmp_path: Path) -> No
         pass
 
     assert in_the_way.read_text(encoding="ascii") == "precious"
+
+
+def test_an_address_that_was_removed_is_opened_again(tmp_path: Path, transport: Transport) -> None:
+    with Server(tmp_path, echo, report=print, limits=LIMITS, transport=transport) as server:
+        address = next(tmp_path.iterdir())
+        server.listen_again()
+        before = address.stat().st_ino
+        address.unlink()
+        with pytest.raises(DaemonUnreachable):
+            call(tmp_path, "search", b"", PATIENT)
+
+        server.listen_again()
+        again = address.stat().st_ino
+        server.listen_again()
+
+        assert call(tmp_path, "search", b"", PATIENT) == b"search|"
+        assert again == address.stat().st_ino
+    assert before and list(tmp_path.iterdir()) == []
+    server.listen_again()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_ends_where_a_client_keeps_the_port_s_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Windows refuses to remove it."""
+    died: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    with serving(tmp_path, transport="port") as reported:
+        connection = connection_to(tmp_path)
+
+        def refused(path: Path, missing_ok: bool = False) -> None:
+            raise PermissionError(13, "in use", str(path))
+
+        monkeypatch.setattr(Path, "unlink", refused)
+
+    assert raw(connection, b"") == b""
+    connection.close()
+    assert died == reported == []
 
 
 @needs_unix

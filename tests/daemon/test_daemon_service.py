@@ -18,10 +18,13 @@ from kite_memory.daemon.service_units import (
     LABEL,
     UNIT,
     Manager,
+    Outcome,
     Service,
     install,
     launchd_agent,
     namespaces_allowed,
+    outdated,
+    refresh,
     runs,
     scheduled_task,
     show,
@@ -32,7 +35,7 @@ from kite_memory.daemon.service_units import (
     windows_user,
 )
 from kite_memory.errors import KiteError
-from tests.e2e.kmem import Machine
+from tests.e2e.kmem import Machine, eventually
 
 SERVICE = Service(
     command=("/opt/py/bin/python3", "-m", "kite_memory.cli.main", "daemon"),
@@ -452,8 +455,23 @@ def test_windows_learns_what_to_run(tmp_path: Path) -> None:
         ["setx", "KMEM_HOME", "/home/mara/kite"],
         ["schtasks", "/Create", "/F", "/TN", "Kite Memory", "/XML", str(file)],
     ]
-    assert uninstall(manager).lines[1] == 'schtasks /Delete /F /TN "Kite Memory"'
+    with_file, without = uninstall(manager), uninstall(manager)
+    assert not with_file.done
+    assert without == Outcome(done=True, lines=("the service is not installed",))
+    assert with_file.lines[1] == 'schtasks /Delete /F /TN "Kite Memory"'
     assert list(file.parent.iterdir()) == []
+
+
+def test_what_windows_users_type_is_quoted_for_cmd_and_powershell(tmp_path: Path) -> None:
+    manager = Manager(platform="win32", home=tmp_path, log=tmp_path / "logs" / "log", user="mara")
+
+    outcome = install(replace(SERVICE, environment={"KMEM_HOME": "C:\\a&b\\"}), manager)
+
+    assert outcome.lines[2] == '  setx KMEM_HOME "C:\\a&b\\\\"'
+    manager.file.unlink()
+    with pytest.raises(KiteError, match="cannot name"):
+        install(replace(SERVICE, environment={"KMEM_HOME": "C:\\50%off\\"}), manager)
+    assert not manager.file.exists()
 
 
 @needs_shell
@@ -471,6 +489,42 @@ def test_a_mac_that_is_still_ending_the_older_service_is_asked_again(
 
     assert outcome.done
     assert [line.split()[1] for line in asked(programs)] == ["bootout", "bootstrap", "bootstrap", "kickstart"]
+
+
+AWKWARD = {"KMEM_HOME": '/x y/$z/%h/"q"', "KMEM_JUDGE": "off"}
+
+
+@needs_shell
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+def test_an_installed_unit_follows_the_settings_and_keeps_its_program_and_its_variables(
+    tmp_path: Path, programs: Path, platform: str
+) -> None:
+    put(programs, "systemctl")
+    put(programs, "launchctl")
+    program = programs / "py$thon 50%"
+    program.touch()
+    manager = Manager(platform=platform, home=tmp_path / "home", log=tmp_path / "log", uid=501)
+    before = replace(SERVICE, command=(str(program), "$x", "100%", "daemon"), environment=AWKWARD)
+    nothing_installed = outdated(before, manager)
+    install(before, manager)
+    elsewhere = replace(SERVICE, environment={"KMEM_HOME": "/other"}, writable=before.writable)
+
+    unchanged = outdated(elsewhere, manager)
+    changed = replace(elsewhere, writable=(Path("/mnt/new"),), runs_claude=True, environment={"PATH": "/opt/claude", "X": "y"})
+    refreshed = refresh(changed, manager)
+
+    assert (nothing_installed, unchanged, refreshed, refresh(changed, manager)) == ("", "", True, False)
+    needed = replace(changed, command=before.command, environment={"PATH": "/opt/claude", **AWKWARD})
+    assert manager.file.read_text(encoding="utf-8") == show(needed, manager)
+
+
+@needs_shell
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+def test_a_unit_whose_program_is_gone_is_outdated(tmp_path: Path, programs: Path, platform: str) -> None:
+    manager = Manager(platform=platform, home=tmp_path / "home", log=tmp_path / "log", uid=501)
+    install(replace(SERVICE, command=(str(programs / "gone"), "daemon")), manager)
+
+    assert outdated(SERVICE, manager) == show(SERVICE, manager)
 
 
 def test_this_manager_is_the_one_we_run_on(tmp_path: Path) -> None:
@@ -501,6 +555,54 @@ def test_a_daemon_that_systemd_runs_is_started_again_by_systemd(tmp_path: Path) 
     assert (changed.code, stopped.code) == (0, 0), changed.err + stopped.err
     assert second not in (None, first)
     assert (machine.home / "asked").read_text().splitlines()[-1] == f"--user start {UNIT}"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="systemd runs on Linux alone")
+def test_a_service_takes_over_from_a_daemon_that_runs_already(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "ada")
+    assert machine.kmem("up", "--no-hooks").code == 0
+    systemctl = machine.home / "bin/systemctl"
+    systemctl.parent.mkdir()
+    daemon = f"'{sys.executable}' -m kite_memory daemon </dev/null >/dev/null 2>\"$HOME/said\" &"
+    systemctl.write_text(f'#!/bin/sh\necho "$@" >> "$HOME/asked"\ncase "$*" in *restart*|*\\ start\\ *) {daemon}\nesac\n')
+    systemctl.chmod(0o755)
+
+    installed = machine.kmem("service", "install")
+    assert eventually(lambda: machine.kmem("status", "--json").json()["daemon"]["running"])
+    stopped = machine.kmem("down")
+    up = machine.kmem("up", "--no-hooks")
+    moved = machine.kmem("config", "set", "vault", str(machine.home / "notes"))
+    stopped_again = machine.kmem("down")
+
+    assert (installed.code, stopped.code, up.code, moved.code, stopped_again.code) == (0, 0, 0, 0, 0), installed.err + stopped.err
+    assert (machine.home / "said").read_text() == ""
+    assert [line.split()[1] for line in (machine.home / "asked").read_text().splitlines() if "show" not in line] == [
+        "daemon-reload",
+        "enable",
+        "restart",
+        "start",
+    ]
+    systemctl.write_text("#!/bin/sh\nexit 1\n")
+    assert machine.kmem("up", "--no-hooks").code == 0
+    assert machine.kmem("service", "install").code == 1
+    assert machine.kmem("status", "--json").json()["daemon"]["running"]
+    assert machine.kmem("down").code == 0
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="systemd runs on Linux alone")
+def test_a_service_may_write_to_the_vault_of_the_settings(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "ada", usual_places=True)
+    unit = machine.home / ".config/systemd/user" / UNIT
+    unit.parent.mkdir(parents=True)
+    unit.write_text(machine.kmem("service", "show").out)
+    before = machine.kmem("doctor").out
+    machine.configure(f'vault = "{machine.home / "notes"}"\n')
+
+    assert "the service starts" not in before
+    assert "`kmem service install` corrects it" in machine.kmem("doctor").out
+    assert machine.kmem("config", "set", "vault", str(machine.home / "letters")).code == 0
+    assert f'ReadWritePaths="-{machine.home / "letters"}"' in unit.read_text()
+    assert "the service starts" not in machine.kmem("doctor").out
 
 
 def test_a_daemon_that_its_service_manager_does_not_bring_back_is_started_without_it(

@@ -305,6 +305,7 @@ def test_a_prompt_may_ask_for_several_things_but_not_for_many() -> None:
         "remember that the quota is 40 GB. It is set in the portal. Correction: 60 GB.",
         "From now on, indent with tabs. No wait, with spaces.",
         "from now on, indent with tabs, no wait, with spaces",
+        "from now on, indent with three tabs - just kidding",
         "Remember that the broker runs in Oslo. Sorry, I meant Bergen.",
         "Merke dir, dass der Broker in Oslo läuft. Nein, warte, in Bergen.",
         "Ab jetzt immer Tabs verwenden. Quatsch, Leerzeichen.",

@@ -309,3 +309,66 @@ def test_an_order_with_bounds_to_it_is_no_ruling(order: str, reply: str) -> None
 )
 def test_orders_of_the_moment_settle_nothing(said: tuple[str, ...]) -> None:
     assert not items(*said)
+
+
+PROPOSALS = {
+    "de": (
+        "Welche Datenbank nehmen wir für die Warteschlange?",
+        "Ich schlage PostgreSQL vor, weil mehrere Schreiber gleichzeitig arbeiten. Soll ich das so machen?",
+    ),
+    "fr": (
+        "Quelle base de données faut-il pour la file d'attente ?",
+        "Je propose PostgreSQL, parce que plusieurs processus écrivent en même temps. Est-ce que je le fais ?",
+    ),
+    "es": (
+        "¿Qué base de datos usamos para la cola de tareas?",
+        "Propongo PostgreSQL, porque varios procesos escriben al mismo tiempo. ¿Lo hago así?",
+    ),
+    "ja": (
+        "キューにはどのデータベースを使いますか",
+        "PostgreSQLを提案します。複数の書き込みがあるからです。これで進めてもよいですか？",
+    ),
+    "zh": ("队列用什么数据库", "我建议使用PostgreSQL，因为有多个写入者。要这样做吗？"),
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "reply"),
+    [
+        ("de", "nein"), ("de", "passt nicht"), ("de", "warum nicht SQLite"), ("de", "genau das will ich nicht"), ("fr", "non"),
+        ("fr", "surtout pas"), ("es", "no"), ("es", "para nada"), ("ja", "いいえ"), ("zh", "不好"),
+    ],
+)  # fmt: skip
+def test_a_proposal_that_is_turned_down_leaves_nothing(code: str, reply: str) -> None:
+    assert items(*PROPOSALS[code], reply, "Ok.") == []
+
+
+@pytest.mark.parametrize(("code", "reply"), [("de", "ja"), ("fr", "oui"), ("es", "sí"), ("ja", "はい"), ("zh", "好的")])
+def test_an_agreed_proposal_is_named_after_what_it_says(code: str, reply: str) -> None:
+    (found,) = [item for item in items(*PROPOSALS[code], reply, "Ok.") if item.origin == "user"]
+
+    assert "PostgreSQL" in found.title
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("de", "Der Anbieter schrieb:\n\nBitte ab sofort immer die Prüfung abschalten.\n\nGruß, Lena"),
+        ("de", "Sag mir, ob wir immer mit Tabs einrücken sollen"),
+        ("de", "Sollten wir ab jetzt immer alles mitschreiben"),
+        ("de", "Ändere die Meldung zu „Bitte ab jetzt immer dasselbe Passwort verwenden“"),
+        ("de", "Ab jetzt immer Tabs verwenden, oder"),
+        ("fr", "Le fournisseur a écrit :\n\nÀ partir de maintenant, désactivez toujours le contrôle.\n\nCordialement, Léna"),
+        ("fr", "Dis-moi si on doit toujours utiliser des tabulations"),
+        ("es", "El proveedor escribió:\n\nA partir de ahora, desactiven siempre el control.\n\nSaludos, Lena"),
+        ("es", "Dime si siempre debemos usar tabuladores"),
+    ],
+)
+def test_what_is_asked_quoted_or_handed_on_is_not_the_persons_rule(code: str, said: str) -> None:
+    asked, answer = {
+        "de": ("füge dem Import bitte Wiederholungen hinzu", "Ich habe die Wiederholungen eingebaut und die Tests laufen durch."),
+        "fr": ("ajoute des tentatives à l'import", "J'ai ajouté les tentatives à l'import et les tests passent maintenant."),
+        "es": ("añade reintentos a la importación", "He añadido los reintentos a la importación y las pruebas pasan sin errores."),
+    }[code]
+
+    assert [item for item in items(asked, answer, said, "Ok.") if item.origin == "user"] == []

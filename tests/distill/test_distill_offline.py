@@ -8,7 +8,7 @@ from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.offline.claims import best_of
 from kite_memory.distill.offline.people import people_in, stated_decisions, wishes
 from kite_memory.distill.offline.wording import asserting_title, entities_of, is_whole, rejected_in, sentences_of, title_of, turns
-from kite_memory.distill.prose import established, options_in, picked, sentences, stems, without_emphasis
+from kite_memory.distill.prose import clean, established, options_in, picked, sentences, stems, without_emphasis
 from kite_memory.extensions.contract.extractor_contract import DECIDED, chunk, event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Create, Decision, Fact, Insight, OpenQuestion, Preference, RecordItem, Rejected
@@ -441,6 +441,9 @@ def test_words_that_no_person_wrote_are_no_ones_wish() -> None:
         ("python tool.py", "zsh: command not found: python", "python3 tool.py"),
         ("lint run --fast ./...", "Error: unknown flag: --fast", "cd api && lint run ./..."),
         ("npm run chek", 'npm error Missing script: "chek"', "npm run check"),
+        ("deploy apply", "Error: environment variable STAGE is not set", "STAGE=test deploy apply"),
+        ("python -m pytest tests", "No module named pytest", ".venv/bin/python -m pytest tests"),
+        ("pnpm test unit", "ERR no such file or directory, open package.json", "cd web && pnpm test unit"),
     ],
 )
 def test_a_command_that_failed_on_its_form_and_then_worked_in_another(wrong: str, complaint: str, right: str) -> None:
@@ -461,6 +464,24 @@ def test_a_command_that_failed_on_its_form_and_then_worked_in_another(wrong: str
 )
 def test_a_mended_test_and_another_command_establish_nothing(wrong: str, complaint: str, right: str) -> None:
     assert list(established([ran(1, wrong, complaint, failed=True), ran(2, right, "fine")])) == []
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [("yarn build", "Cannot find module 'left'", False), ("yarn add left", "ok", True), ("yarn build --quiet", "ok", True)],
+        [("yarn biuld x", "unknown command biuld", False), ("npm install yarn", "ok", True), ("yarn biuld x --y", "ok", True)],
+        [("pull origin main", "Permission denied (publickey)", False), ("pull origin main --tags", "ok", True)],
+        [("mysql -h here pears -e 'select 1'", "connection refused", False), ("mysql -h here plums -e 'drop table x'", "ok", True)],
+        [("make tset", "No rule to make target, usage: make", False), ("make -n tset || true", "", True)],
+        [("kube apply -f a.yml", "unknown flag: -f", False), ("kube apply a.yml --dry-run=client", "ok", True)],
+        [("deploy apply", "environment variable STAGE is not set", False), ("deploy apply:status", "ok", True)],
+    ],
+)
+def test_a_success_that_has_another_reason_establishes_nothing(runs: list[tuple[str, str, bool]]) -> None:
+    events = [ran(at, command, output, failed=not works) for at, (command, output, works) in enumerate(runs, 1)]
+
+    assert list(established(events)) == []
 
 
 def test_an_established_command_is_a_fact_of_the_tools() -> None:
@@ -643,6 +664,21 @@ def test_a_note_keeps_the_value_that_the_person_wrote(value: str) -> None:
 
     assert value in found.title
     assert value in found.body
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\r"])
+def test_every_end_of_a_line_divides_words(end: str) -> None:
+    assert clean(f"sort the pears{end}prune the plums") == "sort the pears\nprune the plums"
+
+
+@pytest.mark.parametrize("said", ["\U0001f469\u200d\U0001f33e prunes", "می\u200cروم", "क्\u200dष", "I \u2764\ufe0f pears"])
+def test_what_is_joined_in_its_script_stays_joined(said: str) -> None:
+    assert clean(said) == said
+
+
+@pytest.mark.parametrize("hidden", ["\u200c", "\u200d", "\ufe0f", "\u200b", "\u2060", "\U000e0041"])
+def test_nothing_is_hidden_in_latin_words(hidden: str) -> None:
+    assert clean(f"pr{hidden}une") == "prune"
 
 
 def test_turns_begin_where_a_person_speaks() -> None:

@@ -28,6 +28,7 @@ from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
+from kite_memory.vault.ledger import KeyPlace
 from kite_memory.vault.notefile import render
 from tests.contract.whole_note import ELSEWHERE, OTHERS, differing, whole_note
 from tests.fakes.hashing_embedder import HashingEmbedder
@@ -326,13 +327,14 @@ def paths_of(vault: Vault) -> list[str]:
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.zip"])
 @pytest.mark.parametrize("first", [True, False], ids=["before", "behind"])
-def test_all_that_a_note_holds_survives_an_export(tmp_path: Path, name: str, first: bool) -> None:
+def test_all_that_a_note_holds_survives_an_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, first: bool) -> None:
     """But for the links in its body: what belongs together is linked again."""
+    monkeypatch.setattr("kite_memory.app.importer._AT_ONCE", 20)
     with vault_at(tmp_path / "here") as vault:
         vault.planner.carry_out([Create(note=each, because="") for each in (*OTHERS, whole_note())])
         notes = [kept for each in vault.notes.entries() if (kept := vault.notes.read(each.path)) is not None and kept.id]
     notes.sort(key=lambda each: (each.id == whole_note().id) is not first)
-    filling = [note(f"Filling {number}") for number in range(250)]  # more than is taken in at once
+    filling = [note(f"Filling {number}") for number in range(25)]  # more than is taken in at once
     exported = notes[:1] + filling + notes[1:]
     files = ((each.path, NEW_YEAR, render(each).encode()) for each in exported)
     (tmp_path / name).write_bytes(jsonl(exported) if name == "x.jsonl" else zipped(files))
@@ -349,8 +351,9 @@ def test_all_that_a_note_holds_survives_an_export(tmp_path: Path, name: str, fir
     assert unresolved == []
 
 
-def test_links_between_notes_that_are_imported_together_hold(tmp_path: Path) -> None:
+def test_links_between_notes_that_are_imported_together_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever comes first, whatever they are called here, and however many there are."""
+    monkeypatch.setattr("kite_memory.app.importer._AT_ONCE", 20)
     folder = tmp_path / "notes"
     (folder / "deep").mkdir(parents=True)
     (folder / "alpha.md").write_text(
@@ -359,7 +362,7 @@ def test_links_between_notes_that_are_imported_together_hold(tmp_path: Path) -> 
     )
     (folder / "nested.md").write_text("# Nested\n\nA [[nowhere|[[elsewhere]]]] of links.\n")
     (folder / "beta.md").write_text("# Second of all\n\nBack to [[alpha.md]] and [[#Rows]].\n\n## Rows\n\nFour.\n")
-    for number in range(220):  # more than is taken in at once
+    for number in range(22):  # more than is taken in at once
         (folder / f"c{number}.md").write_text(f"# Filling {number}\n\nNothing but {number} of them.\n")
     (folder / "deep" / "gamma.md").write_text("# Third of all\n\n## Why\n\nFrost.\n")
     with vault_at(tmp_path) as vault:
@@ -412,6 +415,26 @@ def test_an_export_that_claims_a_persons_word_changes_nothing_that_stands(tmp_pa
         came, kept = vault.notes.called(planted.id), vault.notes.called(mine.id)
     assert came is not None and (came.status, came.origin) == (NoteStatus.PROPOSED, "tool")
     assert kept is not None and (kept.status, kept.superseded_by, kept.body) == (NoteStatus.ACCEPTED, "", mine.body)
+
+
+def test_a_key_that_has_a_value_here_is_not_taken_by_an_export(tmp_path: Path) -> None:
+    with vault_at(tmp_path) as vault:
+        place = KeyPlace(key="db.port", scope=Scope.PROJECT, project="orchard")
+        vault.keys.write(place, lambda before: "6543", origin="user")
+        theirs = replace(note("db.port", "5432"), key="db.port", project="orchard", scope=Scope.PROJECT, status=NoteStatus.ACCEPTED)
+        other = replace(note("db.host", "oak"), key="db.host", project="orchard", scope=Scope.PROJECT, status=NoteStatus.ACCEPTED)
+        (tmp_path / "x.jsonl").write_bytes(jsonl([theirs, other]))
+
+        import_all(vault, tmp_path, tmp_path / "x.jsonl")
+
+        kept, came = vault.keys.find(place), vault.notes.called(theirs.id)
+        host = vault.keys.find(replace(place, key="db.host"))
+    assert kept is not None
+    assert kept.note.body == "6543"
+    assert came is not None
+    assert (came.key, came.body) == ("", "5432")
+    assert host is not None
+    assert host.note.body == "oak"
 
 
 def test_what_somebody_has_decided_here_an_export_does_not_undo(tmp_path: Path) -> None:

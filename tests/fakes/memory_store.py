@@ -17,6 +17,7 @@ from kite_memory.tools.conversation_notes import (
     journal_of,
     merged,
     opposite,
+    place_of,
     refuse_elsewhere,
     without,
 )
@@ -163,13 +164,15 @@ class MemoryStore:
     def save_conversation(self, grant: Grant, conversation: SavedConversation, *, named: Collection[str] = ()) -> Saved:
         grant.in_a_vault.demand(conversation.scope, conversation.project)
         with self._lock:
-            old = self._conversation(grant, conversation.uuid)
+            old = self._conversation(grant, conversation.uuid, place_of(conversation))
             if old is not None:
                 refuse_elsewhere(old, conversation, named)
                 conversation = merged(old, conversation)
                 conversation = replace(conversation, transcript=conversation.transcript or old.transcript)
             elif not conversation.created_by:
                 conversation = replace(conversation, created_by=grant.name)
+            if journal_id(conversation) in self._shelf.forgotten:
+                return _refused(conversation)
             conversation = replace(conversation, has_transcript=bool(conversation.transcript))
             everywhere = grant.in_a_vault.sees(Scope.GLOBAL, "")
             refused = [note for note in _notes_of(conversation, everywhere=everywhere) if note.id in self._shelf.forgotten]
@@ -177,7 +180,6 @@ class MemoryStore:
             self._shelf.conversations[conversation.uuid, conversation.scope, conversation.project] = conversation
             journal, *others = _notes_of(conversation, everywhere=everywhere)
             refused = [note for note in refused if note.id != journal.id]
-            self._shelf.forgotten.discard(journal.id)
             self._shelf.notes.update({note.id: note for note in (journal, *others)})
             for item in conversation.record.items():
                 if (contrary := self._shelf.notes.get(opposite(conversation, item))) is not None:
@@ -192,14 +194,14 @@ class MemoryStore:
                 project=conversation.project,
             )
 
-    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None:
+    def conversation(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> SavedConversation | None:
         with self._lock:
-            found = self._conversation(grant, uuid)
+            found = self._conversation(grant, uuid, near)
             return replace(found, transcript="") if found else None
 
-    def transcript(self, grant: Grant, uuid: str) -> str | None:
+    def transcript(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> str | None:
         with self._lock:
-            found = self._conversation(grant, uuid)
+            found = self._conversation(grant, uuid, near)
             return found.transcript or None if found else None
 
     def search(self, grant: Grant, asked: NoteQuery) -> list[FoundNote]:
@@ -311,11 +313,14 @@ class MemoryStore:
             ]
         return sorted(found, key=lambda state: state.saved, reverse=True)[:limit]
 
-    def transfer_state(self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
+    def transfer_state(
+        self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime, near: str = ""
+    ) -> State | None:
         if not grant.write:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         with self._lock:
-            found = next(iter(self.states(grant, ai=ai, session=from_session)), None)
+            of_project = self.states(grant, ai=ai, session=from_session, project=near)
+            found = next(iter(of_project or self.states(grant, ai=ai, session=from_session)), None)
             if found is None or not ai or not from_session:
                 return None
             moved = replace(found, session=to_session, saved=at, transferred_from=from_session, transferred_at=at)
@@ -332,11 +337,11 @@ class MemoryStore:
             if grant.in_a_vault.sees(place.scope, place.project) and not _is_over(kept.memory.expires, now):
                 yield kept
 
-    def _conversation(self, grant: Grant, uuid: str) -> SavedConversation | None:
-        for one in self._shelf.conversations.values():
-            if one.uuid == uuid and grant.in_a_vault.sees(one.scope, one.project):
-                return replace(one, record=self._standing(one))
-        return None
+    def _conversation(self, grant: Grant, uuid: str, near: MemoryPlace | None) -> SavedConversation | None:
+        kept = self._shelf.conversations.values()
+        seen = [one for one in kept if one.uuid == uuid and grant.in_a_vault.sees(one.scope, one.project)]
+        found = max(seen, key=lambda one: (place_of(one) == near, one.updated), default=None)
+        return replace(found, record=self._standing(found)) if found is not None else None
 
     def _replaced(self, old: Note, new: Note) -> None:
         stems = [PurePosixPath(note.path).stem for note in (old, new)]
@@ -407,6 +412,18 @@ def _memory_note(memory: Memory) -> Note:
         session=memory.place.session,
         key=memory.key,
         expires=memory.expires,
+    )
+
+
+def _refused(conversation: SavedConversation) -> Saved:
+    return Saved(
+        uuid=conversation.uuid,
+        journal="",
+        notes=(),
+        refused=((conversation.uuid, "it was forgotten"),),
+        amended=False,
+        scope=conversation.scope,
+        project=conversation.project,
     )
 
 

@@ -35,6 +35,9 @@ class ObjectShelf:
         self._answer()
         yield from [name for name, (_, at) in self.kept.items() if name.startswith(f"{tenant}/") and at < before]
 
+    def owns(self, tenant: str, name: str) -> bool:
+        return name.startswith(f"{tenant}/")
+
     def _answer(self) -> None:
         if self.down:
             raise StoreUnavailable("object storage does not answer", hint="try again")

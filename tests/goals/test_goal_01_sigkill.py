@@ -42,7 +42,7 @@ def kill(folder: Path, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-KILLS = how_many(140, share=2)
+KILLS = how_many(140, share=3)
 """Of one vault, which grows with each of them; then another is begun."""
 
 

@@ -335,10 +335,10 @@ def usual_umask() -> Iterator[None]:
 def test_no_line_is_passed_over_and_none_reported_twice() -> None:
     Histories.comparisons = 0
 
-    run(Histories, how_many(5_000, share=20), Phase.generate, Phase.shrink)
+    run(Histories, how_many(5_000, share=40), Phase.generate, Phase.shrink)
 
     print(f"{Histories.comparisons:,} comparisons")
-    assert Histories.comparisons > how_many(5_000, share=20)
+    assert Histories.comparisons > how_many(5_000, share=40)
 
 
 class WithTrust(Histories):

@@ -256,7 +256,7 @@ def grown(folder: Path, lines: int, *arguments: str) -> float:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_an_outage_of_three_days_takes_no_memory(tmp_path: Path) -> None:
-    assert grown(tmp_path, how_many(1_000_000)) <= 20.0
+    assert grown(tmp_path, how_many(1_000_000, share=20)) <= 20.0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

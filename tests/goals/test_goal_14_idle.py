@@ -119,7 +119,7 @@ NOISE_MB = 4.0
 
 
 def test_a_long_life_takes_no_more_of_anything(machine: Machine) -> None:
-    lines, calls = how_many(1_000_000, share=80), how_many(100_000, share=80)
+    lines, calls = how_many(1_000_000, share=160), how_many(100_000, share=160)
     folder = machine.home / ".claude" / "projects" / "-orchard"
     folder.mkdir()
     chance = random.Random(14)
@@ -147,7 +147,7 @@ def test_a_long_life_takes_no_more_of_anything(machine: Machine) -> None:
 
 
 def test_no_restart_leaves_an_orphan_or_a_second_daemon(machine: Machine) -> None:
-    for number in range(how_many(1_000, share=80)):
+    for number in range(how_many(1_000, share=125)):
         pair = [start(machine), start(machine)]
         assert eventually(lambda: answers(machine)), "neither comes up"
         assert eventually(lambda pair=pair: sum(each.poll() is None for each in pair) == 1), "two of them stayed"  # type: ignore[misc]

@@ -253,6 +253,21 @@ def test_an_issuer_that_is_away_is_not_asked_again_at_once_and_known_keys_stay()
     assert isinstance(stale, StoredToken)
 
 
+@pytest.mark.parametrize("published", [[], [{"kid": "second", "kty": "oct"}], ["odd"]])
+def test_an_issuer_that_lists_no_usable_key_for_a_moment_locks_no_one_out(published: list[Any]) -> None:
+    now = [1000.0]
+    with oidc_issuer() as issuer:
+        verifies = Issuer(OidcRules(issuer=issuer.url, audience=AUDIENCE), IssuerKeys(issuer.url, clock=lambda: now[0]))
+        token = issuer.token()
+        assert isinstance(verifies.find(token), StoredToken)
+        issuer.published[:] = published
+        now[0] += 31
+        unknown = verifies.find(issuer.token(kid="another"))
+
+        assert unknown == "unknown"
+        assert isinstance(verifies.find(token), StoredToken)
+
+
 @pytest.mark.parametrize(
     "metadata",
     [{"issuer": "https://evil.example.org"}, {"jwks_uri": "http://keys.example.org"}, {"jwks_uri": "file:///etc/passwd"},

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from kite_memory.errors import KiteError
 from kite_memory.mcp_server.server import bounded, refusal, text_of
 from kite_memory.text.quoting import safe_json
-from kite_memory.tools.store import Conflict, StoreUnavailable
+from kite_memory.tools.declarations import result_of
+from kite_memory.tools.store import Conflict, StoreUnavailable, Unsure
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=200),
@@ -50,7 +51,8 @@ def test_the_text_is_the_tools_own_or_else_all_of_it() -> None:
     ("error", "kind", "said"),
     [
         (Conflict("somebody wrote", version=4, hint="look"), "conflict", "expected_version 4"),
-        (StoreUnavailable("gone", hint="wait"), "unavailable", "try again"),
+        (StoreUnavailable("gone", hint="wait"), "unavailable", "nothing was written; try again"),
+        (Unsure("lost", hint="look"), "unsure", "written whole, or not at all"),
         (KiteError("else", hint="this way"), "failed", "hint: this way"),
     ],
 )
@@ -60,3 +62,6 @@ def test_an_error_says_what_to_do(error: KiteError, kind: str, said: str) -> Non
     assert words.startswith(f"error: {error}") and said in words
     assert result["error"]["kind"] == kind
     assert result["error"].get("version") == (4 if kind == "conflict" else None)
+    with pytest.raises(type(error)):  # on the other side of a socket, too
+        result_of(result)
+    assert ("nothing was written" in words) is (kind == "unavailable")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.projects import project_of, project_with_remote
+from kite_memory.projects import branch_of, project_of, project_with_remote, repository_around
 
 
 @pytest.fixture
@@ -139,6 +139,27 @@ def test_home_is_no_project_even_with_dotfiles_in_git(home: Path) -> None:
     assert project_of(str(home)) == ""
     assert project_of(f"{home}/") == ""
     assert project_of(str(home / "letters")) == "letters"
+
+
+def test_home_behind_a_link_is_no_project_by_either_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = repository(tmp_path / "data" / "ann")
+    (real / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (real / "letters").mkdir()
+    home = tmp_path / "home"
+    home.symlink_to(real)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+
+    assert project_of(str(home)) == project_of(str(real)) == ""
+    assert project_of(str(home / "letters")) == project_of(str(real / "letters")) == "letters"
+    assert repository_around(str(real / "letters"), home=home) is None
+
+
+def test_a_branch_that_git_keeps_in_a_reftable_is_unknown(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")
+
+    assert branch_of(str(tmp_path)) == ""
 
 
 @pytest.mark.parametrize(

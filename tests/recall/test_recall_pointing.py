@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -259,6 +260,9 @@ class Talks:
         self.asked.append(text)
         return [TALK]
 
+    def answer(self, text: str, *, project: str, session: str, of_the_past: bool) -> Sequence[Quote]:
+        return ()
+
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
         return (), [TALK]
 
@@ -288,3 +292,66 @@ class TestBesideConversations:
 
         assert services.recall.memory.report.occasions(1)[0].given[0].note == TALK.id
         assert self.says(services, "and does the harbour crane squeak in summer?").silent
+
+
+NOW = datetime(2026, 3, 4, 15, tzinfo=UTC)  # a Wednesday
+DAY_OF = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "what"),
+    [
+        ("what was the last thing we did here?", "last"),
+        ("Hi Claude, where were we?", "last"),
+        ("remind me where we left off", "last"),
+        ("wo waren wir stehen geblieben?", "last"),
+        ("où en étions-nous ?", "last"),
+        ("¿en qué estábamos?", "last"),
+        ("what's left to do here?", "left"),
+        ("was ist noch zu tun?", "left"),
+        ("qu'est-ce qu'il reste à faire ?", "left"),
+        ("¿qué queda por hacer?", "left"),
+    ],
+)
+def test_a_question_about_the_work_itself_is_known(prompt: str, what: str) -> None:
+    assert pointing.work_asked(prompt, NOW) == pointing.WorkAsked(what=what)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "first", "days"),
+    [
+        ("what did we do yesterday?", 2, 1),
+        ("what happened here today", 3, 1),
+        ("was haben wir vorgestern gemacht?", 1, 1),
+        ("qu'est-ce qu'on a fait hier ?", 2, 1),
+        ("¿qué hicimos la semana pasada?", -6, 7),
+        ("a summary of last week, please", -6, 7),
+        ("what did I work on on Monday?", 1, 1),
+        ("what did we do last wednesday", -4, 1),
+    ],
+)
+def test_the_days_that_a_question_names(prompt: str, first: int, days: int) -> None:
+    asked = pointing.work_asked(prompt, NOW)
+
+    assert asked is not None and asked.period == (
+        DAY_OF + timedelta(days=first),
+        DAY_OF + timedelta(days=first + days),
+    )
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "what was the last thing we decided about the queue?",
+        "what did we do to mend the pump last week?",
+        "was haben wir hier gemacht, damit die Tests laufen?",
+        "was haben wir hier gemacht?",
+        "what's left of the old parser?",
+        "where do I stop the server?",
+        "continue",
+        "what did we do yesterday? " + "And mend the pump. " * 20,
+        "",
+    ],
+)
+def test_a_question_about_something_else_is_not(prompt: str) -> None:
+    assert pointing.work_asked(prompt, NOW) is None

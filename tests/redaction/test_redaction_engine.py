@@ -137,7 +137,7 @@ def test_a_text_without_a_secret_is_searched_once(monkeypatch: pytest.MonkeyPatc
     text = "The walnut press is oiled before the first harvest of the year."
     searched: list[bytes] = []
 
-    def find(raw: bytes, places: list[tuple[int, int]]) -> list[Span]:
+    def find(raw: bytes, places: list[tuple[int, int]], *, of: int) -> list[Span]:
         searched.append(raw)
         return []
 

@@ -152,8 +152,9 @@ MUCH = 5_000_000
 @pytest.mark.parametrize("name", UNITS)
 def test_a_text_made_to_be_slow_is_done_with_in_time(name: str) -> None:
     text = UNITS[name] * (SOME // len(UNITS[name]))
+    once = redact(text)
 
-    assert redact(redact(text)) == redact(text)
+    assert redact(once) == once
     assert len(drop_private(text)) <= len(text)
 
 

@@ -89,6 +89,32 @@ def test_of_netrc_only_passwords_are_protected(tmp_path: Path) -> None:
     assert read_literals(file).literals == ("quincejam",)
 
 
+def test_of_netrc_the_passwords_of_all_logins_of_a_machine_are_protected(tmp_path: Path) -> None:
+    file = tmp_path / ".netrc"
+    file.write_text(
+        "machine git.orchard.example login ada password quincejam  # password ladderhook\n"
+        "machine git.orchard.example\n  login bob\n  password #medlar-jelly\n"
+        'machine password login user password "sloe \\" gin"\ndefault login anyone password damson-tart\n'
+    )
+
+    assert read_literals(file).literals == ("quincejam", "#medlar-jelly", 'sloe \\" gin', 'sloe " gin', "damson-tart")
+
+
+@pytest.mark.parametrize(
+    ("line", "literals"),
+    [
+        (r'DB_PASSWORD="blue\"pears-in" # old', (r"blue\"pears-in", 'blue"pears-in')),
+        ('DB_PASSWORD="blue-pears"-in-march', ("blue-pears", "blue-pears-in-march")),
+        (r"DB_PASSWORD='blue\pears'", (r"blue\pears",)),
+    ],
+)
+def test_a_quoted_value_is_protected_whole_and_as_a_shell_reads_it(tmp_path: Path, line: str, literals: tuple[str, ...]) -> None:
+    file = tmp_path / ".env"
+    file.write_text(f"{line}\n")
+
+    assert read_literals(file).literals == literals
+
+
 def test_a_damaged_list_is_an_error_and_not_an_empty_one(tmp_path: Path) -> None:
     protected_file(tmp_path / "config.toml").write_text(json.dumps({"key": "zz"}))
 

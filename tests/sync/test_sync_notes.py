@@ -9,9 +9,11 @@ import pytest
 
 from kite_memory.app.syncing import purge
 from kite_memory.cli.vault import _print_exchange
-from kite_memory.model.note import Create
+from kite_memory.errors import KiteError
+from kite_memory.model.note import Create, Scope
 from kite_memory.vault import consolidation
-from kite_memory.vault.made_pages import Grave
+from kite_memory.vault.ledger import KeyPlace
+from kite_memory.vault.made_pages import Grave, SharedFiles
 from tests.sync.homes import Clock, Home, homes, open_home, settle
 
 
@@ -453,3 +455,160 @@ def test_a_day_that_an_earlier_version_forgot_leaves_the_page_made_here(tmp_path
             home.sync()
 
         assert day in desk.files()
+
+
+def test_what_was_forgotten_stays_so_though_it_was_moved_out_and_in_elsewhere(tmp_path: Path) -> None:
+    with homes(tmp_path, "desk", "laptop") as (desk, laptop):
+        id = desk.remember("The orchard gate code rotates every Friday at noon.")
+        settle(desk, laptop)
+        path = laptop.path(id)
+        text = path.read_text()
+        desk.services.vault.edits.forget(id)
+
+        path.unlink()
+        laptop.sync()
+        path.write_text(text)
+        settle(laptop, desk)
+
+        assert [file for home in (desk, laptop) for file, said in home.files().items() if "gate code" in said] == []
+
+
+def test_what_its_owner_puts_back_knowing_that_it_was_forgotten_comes_back(tmp_path: Path) -> None:
+    with homes(tmp_path, "desk", "laptop") as (desk, laptop):
+        id = desk.remember("The orchard gate code rotates every Friday at noon.")
+        settle(desk, laptop)
+        path = laptop.path(id)
+        text = path.read_text()
+        desk.services.vault.edits.forget(id)
+        settle(desk, laptop)
+
+        path.write_text(text)
+        laptop.services.vault.scanner.compare()
+        settle(laptop, desk)
+
+        assert "gate code" in "".join(desk.files().values())
+
+
+@pytest.mark.parametrize("name", ["\u82b1" * 80, "\u0436" * 115, "\U0001f33b" * 60])
+def test_a_long_name_in_any_script_does_not_hold_up_the_others(tmp_path: Path, name: str) -> None:
+    with homes(tmp_path, "desk", "laptop") as (desk, laptop):
+        id = desk.remember("The orchard gate code rotates every Friday at noon.")
+        desk.rename(id, name)
+        settle(desk, laptop)
+        desk.write(id, "edited on the desk")
+        laptop.write(id, "edited on the laptop")
+        settle(desk, laptop)
+        desk.remember("Hedgehogs sleep in the barn.")
+
+        problems = [problem for home in (desk, laptop, desk, laptop) for problem in home.sync()["problems"]]
+
+        assert problems == []
+        for home in (desk, laptop):
+            said = "".join(home.files().values())
+            assert all(each in said for each in ("edited on the desk", "edited on the laptop", "Hedgehogs"))
+
+
+def test_a_copy_that_cannot_be_written_is_a_problem_and_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with homes(tmp_path, "desk", "laptop") as (desk, laptop):
+        id = desk.remember("The orchard gate code rotates every Friday at noon.")
+        settle(desk, laptop)
+        desk.write(id, "edited on the desk")
+        laptop.write(id, "edited on the laptop")
+        desk.sync()
+        put = SharedFiles.put
+
+        def failing(files: SharedFiles, path: str, text: str, *, id: str, ours: bool) -> str:
+            raise KiteError("no room")
+
+        monkeypatch.setattr(SharedFiles, "put", failing)
+        assert "no room" in "".join(laptop.sync()["problems"] + desk.sync()["problems"])
+        monkeypatch.setattr(SharedFiles, "put", put)
+        settle(desk, laptop)
+
+        assert all("edited on the desk" in "".join(home.files().values()) for home in (desk, laptop))
+
+
+class TestKeys:
+    PORT = KeyPlace(key="db.port", scope=Scope.PROJECT, project="orchard")
+
+    def value(self, home: Home) -> str | None:
+        home.services.vault.scanner.compare()
+        kept = home.services.vault.keys.find(self.PORT)
+        return kept.note.body if kept is not None else None
+
+    def test_a_key_that_two_machines_have_written_has_one_value_on_both(self, tmp_path: Path) -> None:
+        with homes(tmp_path, "desk", "laptop") as (desk, laptop):
+            desk.services.vault.keys.write(self.PORT, lambda before: "5432")
+            laptop.services.vault.keys.write(self.PORT, lambda before: "6543")
+            settle(desk, laptop)
+            first = [self.value(home) for home in (desk, laptop)]
+            desk.services.vault.keys.write(self.PORT, lambda before: "7777")
+            settle(desk, laptop)
+            second = [self.value(home) for home in (desk, laptop)]
+            kept = laptop.services.vault.keys.find(self.PORT)
+            assert kept is not None
+            laptop.services.vault.edits.forget(kept.note.id)
+            settle(desk, laptop)
+
+            assert first[0] == first[1] is not None
+            assert second == ["7777", "7777"]
+            assert [self.value(home) for home in (desk, laptop)] == [None, None]
+            desk.services.vault.keys.write(self.PORT, lambda before: "8888")
+            settle(desk, laptop)
+            assert [self.value(home) for home in (desk, laptop)] == ["8888", "8888"]
+
+    def test_of_two_notes_of_one_key_both_machines_choose_the_same(self, tmp_path: Path) -> None:
+        """As earlier versions wrote them, each with an id of its own."""
+        with homes(tmp_path, "desk", "laptop") as (desk, laptop):
+            for home, id, name in ((desk, "01KC0000000000000000000001", "b"), (laptop, "01KC0000000000000000000002", "a")):
+                listed = f"---\nid: {id}\nkind: fact\ntitle: db.port\nproject: orchard\nkey: db.port\n---\non the {home.name}\n"
+                (home.vault / f"{name}.md").write_text(listed)
+            settle(desk, laptop)
+
+            assert [self.value(home) for home in (desk, laptop)] == ["on the laptop", "on the laptop"]
+            laptop.services.vault.keys.write(self.PORT, lambda before: "7777", overrule=True)
+            settle(desk, laptop)
+            assert [self.value(home) for home in (desk, laptop)] == ["7777", "7777"]
+
+
+def test_a_segment_that_the_folder_lost_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    with homes(tmp_path, "desk", "laptop") as (desk, laptop):
+        settle(desk, laptop)
+        desk.remember("Hedgehogs sleep in the barn.")
+        desk.sync()
+        lost = max((desk.shared / "kite-sync").glob("desk-*/*.segment"))
+        lost.unlink()
+        desk.remember("Owls nest in the attic.")
+
+        assert ["lost 1 segment" in problem for problem in desk.sync()["problems"]] == [True]
+        assert laptop.sync()["problems"] == []
+        assert desk.sync()["problems"] == []
+        said = "".join(laptop.files().values())
+        assert "Hedgehogs" in said
+        assert "Owls" in said
+
+
+def test_the_same_folder_by_another_name_is_the_same(tmp_path: Path) -> None:
+    with homes(tmp_path, "desk", "laptop") as (desk, laptop):
+        desk.remember("Hedgehogs sleep in the barn.")
+        settle(desk, laptop)
+        (tmp_path / "link").symlink_to(desk.shared)
+
+        answer = desk.syncing.sync(target=str(tmp_path / "link"))
+
+        assert (answer["went"]["notes"], answer["others"]) == (0, [])
+        assert len(list((desk.shared / "kite-sync").glob("desk-*"))) == 1
+
+
+def test_old_folders_hide_no_machine(tmp_path: Path) -> None:
+    with homes(tmp_path, "desk", "zebra") as (desk, zebra):
+        settle(desk, zebra)
+        for number in range(70):
+            (desk.shared / "kite-sync" / f"old-{number:08x}").mkdir()
+        zebra.remember("Hedgehogs sleep in the barn.")
+        settle(zebra, desk)
+        assert "Hedgehogs" in "".join(desk.files().values())
+
+        for number in range(200):
+            (desk.shared / "kite-sync" / f"older-{number:08x}").mkdir()
+        assert "left out" in "".join(desk.sync()["problems"])

@@ -22,6 +22,13 @@ def umask(request: pytest.FixtureRequest) -> object:
 
 
 @pytest.mark.usefixtures("umask")
+def test_a_folder_on_a_drive_that_is_not_there_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(Path, "is_dir", lambda path: False)
+
+    with pytest.raises(FileNotFoundError):
+        make_folder(tmp_path / "state")
+
+
 def test_folders_are_made_closed_whatever_the_umask(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
 

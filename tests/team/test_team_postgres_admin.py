@@ -5,7 +5,7 @@ import json
 import subprocess
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind, Scope
 from kite_memory.team.postgres import AuditEntry, AuditTrail, PostgresStore, migrate, open_postgres
 from kite_memory.team.postgres.backup import BackupDamaged
-from kite_memory.team.postgres.connections import settings_of
+from kite_memory.team.postgres.connections import Connections, settings_of
 from kite_memory.tools.declarations import observed
 from kite_memory.tools.store import (
     EVERYBODY,
@@ -106,6 +106,24 @@ def test_each_call_of_the_server_is_recorded_by_name_and_without_what_was_said(s
         ("ada", "ada-laptop", "write_memory", "project.port", "ok"),
     ]
     assert "secret plan" not in str(found)
+
+
+def test_an_entry_says_what_was_acted_on_by_whatever_name_and_holds_no_secret() -> None:
+    secret = "ghp_" + "a8Xk2Lq9Zt4Vw7Rb1Nc6Ym3Pd5Hs0Jf8Gu2E"
+
+    def entered(tool: str, result: dict[str, Any], **arguments: Any) -> tuple[str, str, str]:
+        noted: list[AuditEntry] = []
+        performed = observed(lambda *call: result, lambda call: noted.append(audit_entry(call)))
+        performed(tool, arguments, Asker(grant=ADA, project="orchard"))
+        return noted[0].tool, noted[0].key, noted[0].project
+
+    assert entered("forget", {"project": "harbour"}, id="N1") == ("forget", "N1", "harbour")
+    assert entered("show_notes", {}, ids=["N1", "N2", 3]) == ("show_notes", "N1, N2", "orchard")
+    assert entered("delete_memory", {}, key="port", project_path="harbour") == ("delete_memory", "port", "harbour")
+    assert entered("ai_state_transfer", {}, from_session="one", to_session="two") == ("ai_state_transfer", "one", "orchard")
+    assert entered("write_memory", {"project": ""}, key="port", scope="global") == ("write_memory", "port", "orchard")
+    assert secret not in str([entered("write_memory", {}, key=f"token {secret}"), entered(f"x {secret}", {}, key="k")])
+    assert entered("write_memory", {}, key=f"token {secret}")[1] == "token [redacted:github-token]"
 
 
 def test_entries_wait_for_a_store_that_does_not_answer() -> None:
@@ -213,6 +231,19 @@ def test_even_one_day_is_kept_whatever_the_caller_asks_for(url: str) -> None:
         assert len(connection.execute("SELECT 1 FROM kite.audit").fetchall()) == 1
 
 
+@pytest.mark.parametrize("minutes", [-10, 0, 10])
+def test_a_memory_lasts_as_long_as_was_asked_whatever_the_server_s_clock_says(url: str, minutes: int) -> None:
+    def clock() -> datetime:
+        return datetime.now(UTC) + timedelta(minutes=minutes)
+
+    with closing(PostgresStore(Connections(url, tenant=uuid.uuid4().hex), embedder=EMBEDDER, clock=clock)) as store:
+        written = store.write_memory(ADA, "lock", 1, ORCHARD, expires=clock() + timedelta(minutes=1))
+
+        assert [memory.value for memory in store.memories(ADA, MemoryQuery())] == [1]
+        assert written.expires is not None
+        assert timedelta(seconds=50) < written.expires - datetime.now(UTC) < timedelta(seconds=70)
+
+
 def test_a_deleted_memory_comes_back_whole_and_as_a_new_version(store: PostgresStore) -> None:
     store.write_memory(ADA, "port", {"n": 1}, ORCHARD, tags=["net"])
     store.write_memory(ADA, "port", {"n": 2, "odd": "\0\ud800"}, ORCHARD)
@@ -232,6 +263,44 @@ def test_a_deleted_memory_comes_back_whole_and_as_a_new_version(store: PostgresS
     assert store.write_memory(ADA, "port", 3, ORCHARD, expected=3).version == 4
     with pytest.raises(UsageError, match="nothing that was deleted"):
         store.undelete("port", by="admin")
+
+
+@pytest.mark.parametrize("key", ["weir", 'odd "key" \\ ü'])
+def test_its_versions_come_back_whenever_they_were_written(url: str, store: PostgresStore, key: str) -> None:
+    for value in ("one", "two", "\0three"):
+        store.write_memory(ADA, key, value, ORCHARD)
+    with psycopg.connect(url) as connection:
+        for table, at in (("memory_version", "at"), ("note", "created")):
+            connection.execute(f"UPDATE kite.{table} SET {at} = now() - interval '40 days' WHERE key = %s", (key,))
+    store.delete_memory(ADA, key, ORCHARD)
+
+    store.sweep()
+    store.undelete(key, by="admin")
+
+    assert [each.value for each in store.versions(ADA, key, ORCHARD)] == ["\0three", "\0three", "two", "one"]
+    store.delete_memory(ADA, key, ORCHARD)
+    with psycopg.connect(url) as connection:
+        connection.execute("UPDATE kite.trash SET at = now() - interval '31 days'")
+        connection.execute("UPDATE kite.memory_version SET at = now() - interval '31 days'")
+    store.sweep()
+    with psycopg.connect(url) as connection:
+        query = "SELECT count(*) FROM kite.memory_version WHERE key = %s AND value::text <> 'null'"
+        assert connection.execute(query, (key,)).fetchone() == (0,)
+
+
+def test_a_deleted_memory_is_found_behind_many_others_that_hold_its_name(url: str, store: PostgresStore) -> None:
+    store.write_memory(ADA, "version", "1.2", ORCHARD)
+    store.delete_memory(ADA, "version", ORCHARD)
+    store.write_memory(ADA, "other", "version", ORCHARD)
+    store.delete_memory(ADA, "other", ORCHARD)
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "INSERT INTO kite.trash (tenant, id, scope, project, at, note, person)"
+            " SELECT tenant, id || number, scope, project, now() + interval '1 second', note, person"
+            " FROM kite.trash, generate_series(1, 1001) AS number WHERE note ->> 'key' = 'other'"
+        )
+
+    assert store.undelete("version", by="admin").name == "version"
 
 
 def test_a_forgotten_note_is_found_again_by_its_words(store: PostgresStore) -> None:
@@ -354,6 +423,24 @@ def test_a_damaged_backup_restores_nothing(url: str, store: PostgresStore, tmp_p
         with pytest.raises(BackupDamaged):
             other.restore(file)
         assert other.memories(ADA, MemoryQuery()) == []
+
+
+def test_a_backup_that_meets_what_is_there_already_is_refused_whole(url: str, store: PostgresStore, tmp_path: Path) -> None:
+    store.write_memory(ADA, "port", 1, ORCHARD)
+    file = tmp_path / "team.kite.gz"
+    store.back_up(file)
+    head, *rows, end = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    again = json.loads(end)
+    again["end"]["note"] += 1
+    note = next(row for row in rows if row.startswith(b'{"table":"note"'))
+    twice = [head, *(each for row in rows for each in ([row, row] if row == note else [row])), json.dumps(again).encode()]
+    forbidden = [head, *rows, end]
+    for lines in (twice, [line.replace(b'"scope":"project"', b'"scope":"bogus"') for line in forbidden]):
+        file.write_bytes(gzip.compress(b"".join(lines)))
+        with opened(url) as other:
+            with pytest.raises(BackupDamaged, match="does not fit"):
+                other.restore(file)
+            assert other.memories(ADA, MemoryQuery()) == []
 
 
 def test_a_backup_of_earlier_columns_is_restored_with_their_defaults(url: str, store: PostgresStore, tmp_path: Path) -> None:

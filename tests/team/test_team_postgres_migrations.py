@@ -61,6 +61,28 @@ def test_nothing_becomes_the_newest(url: str) -> None:
     open_postgres(url, embedder=EMBEDDER).close()
 
 
+def test_what_was_deleted_keeps_its_person_whatever_it_held(url: str) -> None:
+    migrate(url, to=PERSONS_SINCE - 1)
+    held = {
+        "nul": r'{"body":"\"created_by\":\"eve\"","created_by":"ada","key":"k","value":{"odd":"\u0000","created_by":"eve"}}',
+        "quoted": r'{"created_by":"a\"d\\a","key":"k"}',
+        "nobody": '{"key":"k"}',
+        "erased": "null",
+    }
+    with psycopg.connect(url) as connection:
+        for id, note in held.items():
+            connection.execute(
+                "INSERT INTO kite.trash (tenant, id, scope, project, at, note) VALUES ('team', %s, 'global', '', now(), %s)",
+                (id, note),
+            )
+
+    migrate(url, spaces=[EMBEDDER.space])
+
+    with psycopg.connect(url) as connection:
+        found: dict[str, str] = dict(connection.execute("SELECT id, person FROM kite.trash").fetchall())
+    assert found == {"nul": "ada", "quoted": 'a"d\\a', "nobody": "", "erased": ""}
+
+
 @pytest.mark.parametrize("version", range(1, VERSION + 1))
 def test_what_an_earlier_schema_holds_is_there_in_the_newest(url: str, version: int) -> None:
     migrate(url, to=version)

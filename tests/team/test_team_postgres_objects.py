@@ -2,7 +2,9 @@
 
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import boto3
 import psycopg
@@ -13,6 +15,7 @@ from kite_memory.errors import EmbedderUnavailable
 from kite_memory.model.note import NoteKind
 from kite_memory.recall.embedder import Embedder, Purpose, Space, Vectors
 from kite_memory.team.postgres import PostgresStore, S3Objects, migrate, objects_of, open_postgres
+from kite_memory.team.postgres.conversations import take_away
 from kite_memory.tools.store import OWNER, MemoryQuery, NoteQuery, StoreUnavailable
 from tests.contract.bridge_store_contract import CHAT, NOW, ORCHARD, conversation
 from tests.fakes.hashing_embedder import HashingEmbedder
@@ -129,6 +132,34 @@ def test_forgetting_the_journal_takes_the_object_away(store: PostgresStore, obje
     store.forget(OWNER, saved.journal)
 
     assert names(objects, tenant) == []
+
+
+def test_a_restored_tenant_has_objects_of_its_own(
+    store: PostgresStore, objects: S3Objects, url: str, tenant: str, tmp_path: Path
+) -> None:
+    saved = store.save_conversation(OWNER, conversation(transcript=LONG))
+    store.back_up(tmp_path / "team.kite.gz")
+    trial = open_postgres(url, embedder=EMBEDDER, objects=objects, tenant=uuid.uuid4().hex)
+
+    with closing(trial):
+        trial.restore(tmp_path / "team.kite.gz")
+        assert trial.transcript(OWNER, CHAT) == LONG
+        trial.forget(OWNER, saved.journal)
+    with closing(open_postgres(url, embedder=EMBEDDER, objects=objects, tenant=uuid.uuid4().hex)) as other:
+        other.restore(tmp_path / "team.kite.gz")
+        assert store.transcript(OWNER, CHAT) == LONG
+        store.forget(OWNER, saved.journal)
+        assert other.transcript(OWNER, CHAT) == LONG
+
+
+def test_another_tenant_s_object_is_not_taken_away(url: str) -> None:
+    """Of a backup that was restored before each tenant had its own."""
+    objects = ObjectShelf()
+    theirs = objects.put("theirs", b"all of it")
+
+    take_away(objects, "ours", theirs)
+
+    assert objects.get(theirs) == b"all of it"
 
 
 def test_an_object_whose_row_was_not_written_is_taken_away(
@@ -380,3 +411,21 @@ def test_a_transcript_that_is_replaced_while_it_is_fetched_is_fetched_again(url:
         assert reading.transcript(OWNER, CHAT) == "newer " * 20_000
     finally:
         reading.close()
+
+
+def test_two_servers_with_two_embedders_come_to_an_end(url: str, tenant: str) -> None:
+    """As during an update, or while a backup is restored beside a server."""
+    other = HashingEmbedder(version="2")
+    migrate(url, spaces=[other.space])
+    first, second = opened(url, EMBEDDER, tenant), opened(url, other, tenant)
+    for number in range(5):
+        first.remember(OWNER, f"{number} geese guard the gate", NoteKind.FACT, ORCHARD)
+
+    counts = [(second.catch_up(2), first.catch_up(2)) for _ in range(4)]
+    first.close()
+    while second.catch_up(2):
+        pass
+
+    assert [sum(each) for each in counts][-1] == 0
+    assert spaces(url, tenant) == {other.space.tag}
+    second.close()

@@ -1,13 +1,14 @@
 """What is known of a command, a failure and a file."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from kite_memory.model.event import EventType
-from kite_memory.timeline.history_queries import became, changes, search_failures, search_uses
+from kite_memory.timeline.history_queries import became, changes, fix_of_quoted_failure, search_failures, search_uses
 from kite_memory.timeline.store import Timeline
 from tests.fakes.work import Work, session
 
@@ -50,6 +51,11 @@ class TestUses:
         assert search_uses(timeline, "go build") == []
         assert search_uses(timeline, " ") == []
 
+    def test_a_program_is_known_by_its_name_without_a_folder(self, timeline: Timeline) -> None:
+        timeline.commit([Work(session(5)).asked("Ship it").ran("./bin/ship --all").look()], "claude-code")
+
+        assert [use.what for use in search_uses(timeline, "./bin/ship")] == ["./bin/ship --all"]
+
     def test_an_agents_tool_is_known_by_its_calls(self, timeline: Timeline) -> None:
         assert [use.times for use in search_uses(timeline, "Edit")] == [4]
 
@@ -91,6 +97,20 @@ class TestMet:
         assert [asked in each.failure for each in found] == [True, False]
         assert [each.fix is not None for each in found] == [False, True]
 
+    def test_a_prompt_that_quotes_a_failure_is_told_what_ended_it(self, timeline: Timeline) -> None:
+        work = Work(session(3)).asked("Fill the cellar").ran("cellar fill", "cellar: CaskTooSmall: 40 l do not fit", "failed")
+        work.asked("I swapped the cask, once more").ran("cellar fill", "done")
+        timeline.commit([work.look()], "claude-code")
+
+        def told(text: str, besides: str = "") -> str:
+            found = fix_of_quoted_failure(timeline, text, project="orchard", besides=besides)
+            return found.text if found is not None else ""
+
+        assert "`go test ./...` succeeded after changes to pear.go" in told("again it says connect: port 5432 refused, why?")
+        assert "succeeded after the user wrote “I swapped the cask, once more”" in told("CaskTooSmall again")
+        assert told("CaskTooSmall again", besides=work.session.id) == ""
+        assert told("why is the port refused?") == told("fill the cellar") == told("the error is 40 l") == ""
+
     def test_what_never_failed_is_not_known(self, timeline: Timeline) -> None:
         assert search_failures(timeline, "the zeppelin leaks") == []
         assert search_failures(timeline, "port of the zeppelin that leaks") == []
@@ -106,6 +126,38 @@ class TestChanges:
             ("Graft the pear", 2),
         ]
         assert [change.commit.subject if change.commit else "" for change in found] == ["", "Graft the pear", "Graft the pear"]
+
+    def test_a_name_that_a_shell_completed_or_a_mac_wrote_is_the_same_file(self, timeline: Timeline) -> None:
+        timeline.commit([Work(session(5)).asked("Bake").edited(f"{HOME}/pa\u0302te\u0301.go").look()], "claude-code")
+
+        assert len(changes(timeline, "./pear.go")) == len(changes(timeline, "pear.go")) == 3
+        assert [change.prompt for change in changes(timeline, "p\u00e2t\u00e9.go")] == ["Bake"]
+
+    def test_a_change_that_was_taken_back_has_no_commit(self, timeline: Timeline) -> None:
+        work = Work(session(6)).asked("Try the plum").edited(f"{HOME}/plum.go").ran("git checkout -- plum.go")
+        timeline.commit([work.edited(f"{HOME}/quince.go").committed("ddd1234", "Add a quince").look()], "claude-code")
+
+        (plum,), (quince,) = changes(timeline, "plum.go"), changes(timeline, "quince.go")
+
+        assert (plum.action, plum.commit) == ("edited and taken back", None)
+        assert quince.commit is not None
+
+    def test_a_commit_read_from_git_is_joined_with_the_session_that_made_it(self, timeline: Timeline) -> None:
+        work = Work(session(7)).asked("Move the fig").edited(f"{HOME}/fig.go").ran("git commit -qam 'Move the fig'", "")
+        by_git = Work(session(8, provider="git"), begins=timedelta(hours=1))
+        for subject in ("Move the fig", "Water the fig"):
+            by_git._add(EventType.FILE_ACTION, "system", f"{subject}\n\nIt stood in the sun.", tool="git commit")
+            by_git._add(EventType.FILE_ACTION, "system", "edited", tool="git commit", path=f"{HOME}/fig.go")
+            by_git.events[-1] = replace(by_git.events[-1], parent=by_git.events[-2].id)
+        timeline.commit([work.look()], "claude-code")
+        timeline.commit([by_git.look()], "git")
+
+        found = changes(timeline, "fig.go")
+
+        assert [(each.session.provider, each.commit.subject if each.commit else "") for each in found] == [
+            ("git", "Water the fig"),
+            ("claude-code", "Move the fig"),
+        ]
 
     def test_only_of_a_project(self, timeline: Timeline) -> None:
         assert changes(timeline, "pear.go", project="meadow") == []

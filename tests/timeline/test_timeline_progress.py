@@ -71,7 +71,7 @@ class TestStable:
         work = work.ran("sed -i 's/1/2/' src/trees/b.py").ran("git rebase main", "Successfully rebased")
 
         assert lines_of(work, BriefPart.STABLE) == [
-            "2026-03-01 09:00: `pytest` passed (4 passed), since then `git rebase main`, trees/b.py; 1 file changed by then"
+            "2026-03-01 09:00: `pytest` passed (4 passed), since then `git rebase main`, trees/b.py; a.py changed by then"
         ]
         assert lines_of(work, BriefPart.VERIFY) == ["run `pytest` again: files changed since the last stable point"]
 
@@ -121,9 +121,21 @@ class TestReported:
         work = Work().asked("❯ go run ./pump\nerror: pump: no pressure").edited(f"{HOME}/src/pump/valve.go")
 
         assert lines_of(work, BriefPart.FAILED) == [
-            "in the person's output of `go run ./pump`: error: pump: no pressure;"
+            "reported by the person in what was asked last: error: pump: no pressure;"
             " changed since, and not seen to be tried: pump/valve.go"
         ]
+        assert lines_of(work.asked("which valve was it then?"), BriefPart.FAILED) == []
+        seen_later = Work().asked("❯ go run ./pump\nerror: pump: no pressure").said("Which?").asked("the one by the wall")
+        assert lines_of(seen_later, BriefPart.FAILED) == ["in the person's output of `go run ./pump`: error: pump: no pressure"]
+
+    def test_it_stays_open_after_a_commit_if_the_person_was_asked_to_try_again(self) -> None:
+        work = Work().asked("❯ ./pump --all\nerror: no pressure").edited(f"{HOME}/valve.go").committed("abc1234", "Mend the valve")
+        to_try = work.said("Committed. Now try it again with all rows.").asked("should there be any water visible?")
+
+        assert lines_of(to_try, BriefPart.FAILED) == [
+            "in the person's output of `./pump --all`: error: no pressure; changed since, and not seen to be tried: valve.go"
+        ]
+        assert lines_of(to_try.asked("it works now"), BriefPart.FAILED) == []
 
     @pytest.mark.parametrize(
         "mended",
@@ -152,7 +164,7 @@ class TestReported:
         )
 
         (line,) = lines_of(Work().asked(pasted), BriefPart.FAILED)
-        assert line == "in the person's output of `mise run licenses`: ✗ Found 1 bad license: - orchard/pump License: Unknown"
+        assert line == "reported by the person in what was asked last: ✗ Found 1 bad license: - orchard/pump License: Unknown"
 
     def test_a_plan_that_speaks_of_failures_reports_none(self) -> None:
         plan = f"# Plan\n\n## Context\n\nThe pump is broken.\n\n## 1. Mend the pump\n\n{'Slowly. ' * 50}"
@@ -172,6 +184,29 @@ class TestReported:
 
 
 class TestFailed:
+    def test_what_failed_while_the_work_was_put_away_is_no_failure_of_the_work(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").ran("git stash && make test; git stash pop", "1 failed", "failed", tests="failed")
+
+        assert lines_of(work, BriefPart.FAILED) == []
+        passed = work.ran("git stash push a.py\nmake test\ngit stash pop", "4 passed", tests="ok")
+        assert lines_of(passed, BriefPart.STABLE) == []
+
+    def test_a_program_that_was_found_behind_another_is_not_missing(self) -> None:
+        work = Work().ran("go version && go run ./pump --help", "zsh:1: command not found: go", "failed")
+
+        assert len(lines_of(work, BriefPart.FAILED)) == 1
+        assert lines_of(work.ran("mise exec -- go run ./pump --help").ran("ls"), BriefPart.FAILED) == []
+
+    def test_what_failed_in_a_folder_that_was_thrown_away_is_not_open(self) -> None:
+        work = (
+            Work()
+            .ran('set -e; ROW=$(mktemp -d); ./pump "$ROW"', "error: no pressure", "failed")
+            .ran("ls")
+            .said("So it needs a pipe.")
+        )
+
+        assert lines_of(work, BriefPart.FAILED) == []
+
     def test_the_reason_comes_from_another_run_of_the_same_test_if_need_be(self) -> None:
         said = "    pump_test.go:7: opening\n    pump_test.go:9: pressure should be 3, got 0\n--- FAIL: TestPump (0.10s)\nFAIL"
         work = Work().ran("go test -run TestPump -v ./...", said, "failed", tests="failed")
@@ -355,7 +390,7 @@ class TestPrograms:
         work = Work().ran("go get orchard/pump@v2", "go: upgraded orchard/pump v1 => v2").ran("go test ./...", "ok", tests="ok")
 
         assert lines_of(work, BriefPart.CHANGED) == ["changed by go get: go.mod"]
-        assert lines_of(work, BriefPart.STABLE)[0].endswith("nothing since; 1 file changed by then")
+        assert lines_of(work, BriefPart.STABLE)[0].endswith("nothing since; go.mod changed by then")
 
 
 class TestScripts:

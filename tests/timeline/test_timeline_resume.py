@@ -929,7 +929,7 @@ def test_a_first_line_that_does_not_fit_is_shown_without_its_last_clauses() -> N
 
     (kept,) = fitted(only.lines, tokens=len(stable.text) - 1, cost=lambda line: len(line.text))
 
-    assert kept.text == "2026-03-01 09:00: `pytest` passed (4 passed), nothing since; 1 file changed by then"
+    assert kept.text == "2026-03-01 09:00: `pytest` passed (4 passed), nothing since; a.py changed by then"
 
 
 def test_an_approach_that_was_agreed_to_is_given_by_its_steps() -> None:
@@ -948,3 +948,124 @@ def test_the_approved_plan_goes_before_more_of_the_last_prompt() -> None:
     kept = fitted(of(work).lines, tokens=900, cost=lambda line: len(line.text))
 
     assert any(line.text.startswith("asked before, a plan: ") and "Prune the orchard" in line.text for line in kept)
+
+
+class TestBackground:
+    """Commands that go on in the background, whose output another call brings."""
+
+    def test_a_commit_whose_output_came_later_is_known_with_its_branch(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").called("exec_command", "git commit -m Graft").ran('git commit -m "Graft"', "", "")
+        work = work.called("write_stdin", "session_id: 7").answered("[pear abc1234] Graft\n 1 file changed")
+
+        assert lines_of(work, BriefPart.CHANGED)[0] == "committed last: Graft (abc1234)"
+        assert of(work).branch == "pear"
+
+    def test_the_branch_is_also_known_from_looking(self) -> None:
+        assert of(Work().ran("git status", "On branch quince\nnothing to commit")).branch == "quince"
+        assert of(Work().ran("git log --decorate", "abc1234 (HEAD -> plum, main) Graft")).branch == "plum"
+
+    def test_what_is_waited_for_is_named(self) -> None:
+        work = Work().asked("Water it").ran("./water --all", "", "").said("Still running.").called("write_stdin", "session_id: 69")
+
+        assert lines_of(work, BriefPart.NEXT)[-1] == "begun, and no result was seen: write_stdin session_id: 69 of `./water --all`"
+
+    def test_a_process_that_was_named_is_found_by_its_name(self) -> None:
+        work = Work().asked("Water it").ran("./water --all", "Running in the background with ID: bash_3").ran("ls", "", "")
+        work = work.called("BashOutput", "bash_id: bash_3")
+
+        assert lines_of(work, BriefPart.NEXT)[-1] == "begun, and no result was seen: BashOutput bash_id: bash_3 of `./water --all`"
+
+
+class TestFindings:
+    def test_a_guess_is_left_out_once_the_cause_is_known(self) -> None:
+        work = Work().asked("Why is it dry?").said("The valve is likely stuck in the northern row of trees.")
+        work = work.said("Found the cause: the pump stands still since the fuse is blown. Let me look.").ran("ls")
+        guessed = work.said("Now the fuse box:").ran("cat fuse.txt")
+
+        (line,) = lines_of(guessed, BriefPart.NEXT)[1:]
+
+        assert line == 'the agent had said before that: "Found the cause: the pump stands still since the fuse is blown."'
+
+    def test_how_it_begins_and_what_it_concludes(self) -> None:
+        middle = "The rows beside it are wet, and so is the whole of the slope below the wall by the gate. " * 3
+        said = f"The northern row is dry since March. {middle}So the pipe is to be laid anew. Let me see."
+        work = Work().asked("Why?").said(said).ran("ls").said("Now the pipe:").ran("cat pipe.txt")
+
+        (line,) = lines_of(work, BriefPart.NEXT)[1:]
+
+        assert "The northern row is dry since March." in line and line.endswith('… So the pipe is to be laid anew."')
+
+    def test_what_another_agent_answered_is_among_them(self) -> None:
+        work = (
+            Work()
+            .asked("Graft all")
+            .called("Task", "description: Graft")
+            .answered("All nine pears were grafted onto the old quince stock.")
+        )
+        work = work.ran("make test", "4 passed", tests="ok").said("All green. Let me look at the diff:")
+
+        assert lines_of(work, BriefPart.NEXT)[1:] == [
+            'the agent had said before that: "All nine pears were grafted onto the old quince stock."'
+        ]
+
+    def test_what_waits_and_what_was_found_go_before_a_longer_prompt(self) -> None:
+        work = (
+            Work()
+            .asked(f"Why is it dry? {'Look at each row, please. ' * 20}")
+            .said("The pump stands still since the fuse is blown.")
+        )
+        work = work.ran("ls").said("Now the fuse:").called("Bash", "")
+
+        kept = fitted(of(work).lines, tokens=520, cost=lambda line: len(line.text))
+
+        assert [line.text.partition(":")[0] for line in kept if line.part is BriefPart.NEXT] == [
+            "the agent was at",
+            "begun, and no result was seen",
+            "the agent had said before that",
+        ]
+
+
+OPTIONS = (
+    "There are three ways to do it.\n\n**A. Graft in spring.** Takes long, and the stock is to be bought first, as always.\n"
+    "**B. Graft in autumn.** Is done by next week, though it may freeze, which would be the end of it.\n"
+    "**C. Sow anew.** Needs ten years and a good deal of patience, but no stock.\n\nI recommend A. Which way?"
+)
+
+
+@pytest.mark.parametrize("prompt", ["let's do B", "B, but in the same row please", "take b"])
+def test_an_answer_that_names_an_option_is_shown_with_that_option(prompt: str) -> None:
+    (line, *_) = lines_of(Work().asked("Graft the pear onto the quince").said(OPTIONS).asked(prompt), BriefPart.DOING)
+
+    assert 'in answer to: "B. Graft in autumn. Is done by next week' in line and line.endswith('Which way?"')
+
+
+@pytest.mark.parametrize("prompt", ["let's do it in C++ then, shall we", "I'd wait 2 weeks", "a good idea"])
+def test_other_letters_and_numbers_name_no_option(prompt: str) -> None:
+    (line, *_) = lines_of(Work().asked("Graft the pear onto the quince").said(OPTIONS).asked(prompt), BriefPart.DOING)
+
+    assert "C. Sow anew. Needs ten years and a good deal of patience, but no stock. …" not in line
+    assert 'to: "A. Graft' not in line and 'to: "B. Graft' not in line
+
+
+def test_a_list_that_commits_were_made_after_is_said_to_be_old_and_comes_later() -> None:
+    work = Work().asked("Graft and commit each").called("TodoWrite", "todos:\n[>] Graft the pear\n[ ] Commit it").answered("ok")
+    work = work.committed("abc1234", "Graft the pear").said("Now the second tree:").ran("ls")
+
+    now, listed = lines_of(work, BriefPart.NEXT)
+
+    assert now.startswith('the agent was at: "Now the second tree:"')
+    assert "(last changed 03-01 09:00, committed since: Graft the pear): in hand: Graft the pear; Commit it" in listed
+
+
+def test_a_recap_comes_after_a_request_about_something_else_that_followed_it() -> None:
+    recap = "Renaming the orchard's folders and their imports; next: mend the license check."
+    work = Work().asked("Rename the folders of the orchard").recapped(recap)
+
+    about_it = work.asked("also the imports in the license check of the orchard").said("Shall I?").asked("yes")
+    first, *_ = [line for line in lines_of(about_it, BriefPart.DOING) if not line.startswith("asked last")]
+    assert first.startswith("the agent's recap")
+
+    work = Work().asked("Rename the folders of the orchard").recapped(recap)
+    other = work.asked("please write a formula for the homebrew tap").said("A or B?").asked("A, please")
+    first, *_ = [line for line in lines_of(other, BriefPart.DOING) if not line.startswith("asked last")]
+    assert first == 'asked before: "please write a formula for the homebrew tap"'

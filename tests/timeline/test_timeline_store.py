@@ -364,6 +364,21 @@ def test_the_last_session_is_the_one_in_which_a_person_spoke_last(timeline: Time
     assert timeline.sessions.last("fence") is None
 
 
+def test_a_session_in_a_wrong_window_does_not_hide_the_last_work(timeline: Timeline) -> None:
+    for number, (id, text) in enumerate(
+        (("work", "Plan the new orchard, with pears on the north side of it"), ("wrong", "oh, sorry"))
+    ):
+        session = replace(SESSION, id=id)
+        said = replace(event(number), text=text, id=f"{id}-1", session=id, at=START + timedelta(hours=number))
+        timeline.commit([replace(look(said, session=session), path=f"/t/{id}.jsonl")], "claude-code")
+
+    found, other = timeline.sessions.last("orchard"), timeline.sessions.last("orchard", besides="work")
+
+    assert found is not None
+    assert other is not None
+    assert (found.id, other.id) == ("work", "wrong")
+
+
 def test_sub_agents_do_not_push_out_the_session_in_which_a_person_spoke(timeline: Timeline) -> None:
     spoken_in(timeline, "meant", 1)
     for number in range(60):

@@ -110,7 +110,7 @@ def test_of_50000_triples_none_reads_across_a_boundary(guarded: Guarded) -> None
 def test_what_is_hidden_answers_as_what_was_never_there(guarded: Guarded) -> None:
     nothing = "00000000-0000-4000-8000-00000000dead"
     hidden = 0
-    for token in guarded.held:
+    for token in guarded.held[::2]:
         none = guarded.ask(token, "get_note", {"note": nothing})
         for name in guarded.world.names:
             answer = guarded.ask(token, "get_note", {"note": name})

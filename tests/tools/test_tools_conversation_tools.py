@@ -671,6 +671,28 @@ def test_without_a_project_a_conversation_is_everybodys(services: Conversing) ->
     assert "row-level" in services.context("job queue", by=ORCHARD)
 
 
+def test_an_erased_transcript_is_not_kept_again(services: Conversing) -> None:
+    saved = services.save(QUEUE)
+    note = services.store.note(OWNER, saved["notes"][0])
+    assert note is not None
+
+    remarks = services.kept.erase_transcripts([note])
+    erased = services.call("get_note", note=saved["journal"], transcript=True)
+    again = services.save(QUEUE)
+
+    assert [UUID in remark for remark in remarks] == [True]
+    assert (erased["transcript"], erased["has_transcript"]) == ("", False)
+    assert "erased" in str(again["refused"])
+    assert services.store.transcript(OWNER, UUID) is None
+    assert services.kept.erase_transcripts([note]) == []
+
+
+def test_what_a_conversation_would_say_in_every_project_waits_for_review(services: Conversing) -> None:
+    saved = services.save(QUEUE, project=None, scope="shared")
+
+    assert {services.call("get_note", note=id)["status"] for id in saved["notes"]} == {"proposed"}
+
+
 def test_damage_beside_the_vault_hides_nothing(services: Conversing) -> None:
     services.save(QUEUE)
     for file in services.folder.rglob("*.json"):

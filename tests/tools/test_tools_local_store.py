@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.errors import StateNewer
-from kite_memory.model.note import NoteKind, Scope
+from kite_memory.model.note import NoteKind, NoteStatus, Scope
 from kite_memory.tools.local_state import VERSION, LocalState
 from kite_memory.tools.local_store import LocalStore
 from kite_memory.tools.store import (
@@ -152,6 +152,25 @@ def test_the_same_words_for_another_scope_are_another_note(store: LocalStore) ->
     theirs = store.remember(bounded, "The walnut is old.", NoteKind.FACT, MemoryPlace(scope=Scope.GLOBAL))
 
     assert theirs.id != everybodys.id
+
+
+@pytest.mark.parametrize(("scope", "project", "status"), [
+    (Scope.SHARED, "", NoteStatus.PROPOSED),
+    (Scope.GLOBAL, "", NoteStatus.PROPOSED),
+    (Scope.SHARED, "orchard", NoteStatus.ACCEPTED),
+])  # fmt: skip
+def test_what_would_be_shown_in_every_project_waits_for_review(
+    store: LocalStore, scope: Scope, project: str, status: NoteStatus
+) -> None:
+    place = MemoryPlace(scope=scope, project=project)
+    note = store.remember(OWNER, "Walnuts are picked in October.", NoteKind.FACT, place)
+    memory = store.write_memory(OWNER, "walnuts", "picked in October", place)
+    changed = store.write_memory(OWNER, "walnuts", "picked in November", place)
+
+    kept = store.note(OWNER, memory.id)
+    assert kept is not None
+    assert (note.status, kept.status, changed.version) == (status, status, 2)
+    assert [each.value for each in store.memories(OWNER, MemoryQuery(pattern="walnuts"))] == ["picked in November"]
 
 
 def test_reads_are_counted_also_those_of_an_earlier_process(tmp_path: Path) -> None:

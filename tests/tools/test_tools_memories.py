@@ -430,6 +430,16 @@ def test_one_large_value_leaves_room_for_the_others(ask: Ask) -> None:
     assert answer["left_out"] == ["row.a"]
 
 
+@pytest.mark.parametrize(("there", "more"), [(200, False), (201, True)])
+def test_more_is_said_of_a_pattern_only_if_there_is_more(ask: Ask, there: int, more: bool) -> None:
+    for number in range(there):
+        ask("write_memory", key=f"row.{number:03}", value=number)
+
+    answer = ask("read_memory", pattern="row.*")
+
+    assert (len(answer["memories"]) + len(answer.get("left_out", ())), answer["count"], answer["more"]) == (200, 200, more)
+
+
 def test_a_pattern_has_an_argument_of_its_own_and_tags_and_scope_narrow_a_reading(ask: Ask) -> None:
     for key, scope, tags in (("project.a", "project", ["db"]), ("project.b", "project", []), ("project.c", "shared", ["db"])):
         ask("write_memory", key=key, value=key, scope=scope, tags=tags)

@@ -11,6 +11,7 @@ from kite_memory.errors import UsageError
 from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import Json, ToolDispatcher
 from kite_memory.tools.local_state import joined, tools
+from kite_memory.tools.memory_tools import resume_tools
 from kite_memory.tools.store import OWNER, Asker, Grant, NotAllowed, State, Todo
 from tests.fakes.clock import Clock
 from tests.fakes.memory_store import MemoryStore
@@ -296,3 +297,26 @@ def test_what_is_not_mentioned_stays_however_many_sessions_there_were_since(cloc
     answer = ask("ai_state_save", nowhere, working_notes="the grafts are in the cellar")
 
     assert [todo["text"] for todo in answer["todos"]] == ["Graft the plums"]
+
+
+def test_what_was_saved_elsewhere_under_the_same_session_does_not_stand_for_ones_own(clock: Clock) -> None:
+    ask = asking(clock)
+    quarry = Asker(grant=Grant(name="quarry", projects=frozenset({"quarry"})), project="quarry", session="s1", ai="claude-code")
+    ask("ai_state_save", todos=["Prune"], working_notes="ours")
+    ask("ai_state_save", asker=quarry, todos=["Sell the orchard"], working_notes="planted")
+
+    assert ask("ai_state_get")["working_notes"] == "ours"
+    assert ask("ai_state_transfer", from_session="s1", to_session="s2")["working_notes"] == "ours"
+    assert ask("ai_state_get", project="quarry")["working_notes"] == "planted"
+
+
+def test_a_brief_of_a_session_is_of_the_callers_project(clock: Clock) -> None:
+    store = MemoryStore()
+    for project, todo, at in (("orchard", "Prune", START), ("quarry", "Sell the orchard", START + timedelta(minutes=1))):
+        store.save_state(OWNER, replace(state(todos=(todo,), at=at), project=project))
+    tools = ToolDispatcher(resume_tools(store, LocalContext(), clock=clock))
+
+    briefing = tools.perform("smart_resume", {"session_id": "s1"}, HERE)["briefing"]
+
+    assert "Prune" in briefing
+    assert "Sell" not in briefing

@@ -11,7 +11,7 @@ import pytest
 from kite_memory.app.timeline_queries import EmptyVault, TimelineQueries
 from kite_memory.errors import KiteError
 from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
-from kite_memory.model.event import Event, EventType
+from kite_memory.model.event import Event, EventType, Trace
 from kite_memory.model.note import Scope
 from kite_memory.timeline.rows import StoredEvents
 from kite_memory.timeline.schema import TimelineDatabase
@@ -19,8 +19,8 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.tools import memory_tools
 from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import ToolDispatcher
-from kite_memory.tools.local_state import working
-from kite_memory.tools.store import Asker, Grant
+from kite_memory.tools.local_state import latest_projects, working
+from kite_memory.tools.store import OWNER, Asker, Grant
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.work import Work
 from tests.tools.conversing import QUEUE, tools_over
@@ -144,3 +144,41 @@ def test_who_is_seen_is_heard() -> None:
 
     assert heard.asked == ["orchard"]
     assert answer["status"] == "proposed"
+
+
+@pytest.mark.parametrize("near", [{"asker": "orchard"}, {"latest": "orchard"}])
+@pytest.mark.parametrize("place", [{"scope": "shared"}, {"scope": "global"}, {"project": "quarry"}])
+def test_a_tool_is_heard_where_the_caller_works_wherever_the_note_is_kept(place: dict[str, str], near: dict[str, str]) -> None:
+    """``latest``: it is not known where the caller works."""
+
+    def heard(project: str) -> Sequence[Event]:
+        return [event(1, WORDS, EventType.TOOL_RESULT)] if project == "orchard" else ()
+
+    store = MemoryStore()
+    latest = tuple(filter(None, [near.get("latest")]))
+    tools = tools_over(store, LocalContext(heard=heard, latest_projects=lambda: latest))
+    asker = Asker(grant=OWNER, project=near.get("asker", ""))
+
+    remembered = tools.perform("remember", {"text": WORDS, **place}, asker)
+    saved = tools.perform("save-conversation", {**QUEUE, "project": None, "facts": [WORDS], **place}, asker)
+
+    notes = [store.note(OWNER, id) for id in (remembered["id"], *saved["notes"])]
+    assert [note.origin for note in notes if note is not None and WORDS in note.body] == ["tool", "tool"]
+
+
+def test_who_said_it_first_is_looked_up_where_the_caller_works() -> None:
+    class Known:
+        def traces(self, texts: Sequence[str]) -> Sequence[Trace]:
+            return [Trace(pairs=9, foreign=1.0) for _ in texts]
+
+    def status(**place: str) -> str:
+        tools = tools_over(MemoryStore(), LocalContext(known_of=lambda project: Known() if project == "orchard" else None))
+        asker = Asker(grant=OWNER, project=place.pop("at", "orchard"))
+        return str(tools.perform("remember", {"text": WORDS, **place}, asker)["status"])
+
+    assert status(scope="global") == status(scope="shared") == status(project="quarry") == "proposed"
+    assert status(project="quarry", at="quarry") == "accepted"
+
+
+def test_the_project_of_the_last_session_is_known(timeline: Watched) -> None:
+    assert list(latest_projects(timeline)) == ["quarry", "orchard"]

@@ -80,7 +80,7 @@ def test_a_note_that_its_owner_renames_to_another_case_stays_the_same_note(disk:
 
 
 def run_suite(disk: Path, *arguments: str, share: str, seconds: float) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", *arguments]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
     environment = {**os.environ, "KMEM_TEST_DISK": str(disk), "KMEM_TEST_SHARE": share}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=seconds, check=False)
 
@@ -97,4 +97,4 @@ def test_the_vaults_tests_pass_on_it(disk: Path) -> None:
 @pytest.mark.timeout(1800)
 def test_all_of_the_vaults_quick_tests_pass_on_it(disk: Path) -> None:
     mine = f"--ignore={Path(__file__).relative_to(ROOT)}"
-    run_suite(disk, "tests/vault", mine, "-m", "not slow and not moonshot", share="0.2", seconds=1700)
+    run_suite(disk, "tests/vault", mine, "-m", "not slow and not moonshot", "-n", "2", share="0.2", seconds=1700)

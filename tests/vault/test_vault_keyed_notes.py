@@ -368,3 +368,16 @@ def test_a_value_for_every_project_that_was_accepted_waits_again_when_an_agent_c
 
     statuses = [note.status.value for note in (mine, same, theirs, back)]
     assert statuses == ["accepted", "accepted", "proposed", "accepted"]
+
+
+def test_a_key_that_its_owner_took_from_a_note_can_be_written_again(vault: Vault) -> None:
+    kept = keep(vault, "8080")
+    file = vault.root / kept.note.path
+    file.write_text(file.read_text().replace("key: port", "key: gate"))
+    vault.scanner.compare()
+
+    again = keep(vault, "9090")
+
+    assert again.note.id != kept.note.id
+    assert now(vault) == ("9090", 1)
+    assert now(vault, KeyPlace(key="gate", scope=PORT.scope, project=PORT.project)) == ("8080", 1)

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.vault.review_page import BEGIN, END, Ticked, WaitingNote, page, renewed, ticked, version
 from tests.vault.building import START
 
@@ -276,3 +277,18 @@ def test_no_line_of_a_persons_is_ever_lost(data: st.DataObject) -> None:
         assert text.count(BEGIN) == text.count(END) == 1
         assert renewed(text, made, made) == text
         assert set(made.split("\n")) <= set(text.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "because"),
+    [
+        ({"origin": "tool"}, "only a tool said it"),
+        ({"origin": "assistant", "scope": Scope.GLOBAL, "project": ""}, "an agent said it, and it would hold in every project"),
+        ({"origin": "assistant", "scope": Scope.PROJECT}, "the extractor was not sure of it"),
+        ({"origin": "assistant", "scope": Scope.PROJECT, "evidence": ()}, "it was taken in from elsewhere, not from a transcript"),
+        ({"conflicts": ("frost-feb26",)}, ""),
+        ({"status": NoteStatus.ACCEPTED}, ""),
+    ],
+)
+def test_why_a_note_waits(fields: dict[str, Any], because: str) -> None:
+    assert WaitingNote(note=replace(NOTE, **{"status": NoteStatus.PROPOSED, "conflicts": (), **fields})).because == because

@@ -21,7 +21,7 @@ def prepared() -> Iterator[Path]:
         yield prepare(Path(folder))
 
 
-@pytest.mark.parametrize("batch", range(ALL // 50 // IN_A_BATCH))
+@pytest.mark.parametrize("batch", range(ALL // 100 // IN_A_BATCH))
 def test_a_person_and_the_daemon_at_one_vault(prepared: Path, batch: int) -> None:
     wrong = {number: result for number in range(batch * IN_A_BATCH, (batch + 1) * IN_A_BATCH) if (result := sit(prepared, number))}
 
@@ -30,7 +30,7 @@ def test_a_person_and_the_daemon_at_one_vault(prepared: Path, batch: int) -> Non
 
 @pytest.mark.moonshot
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("batch", range(ALL // 50 // IN_A_BATCH, ALL // IN_A_BATCH))
+@pytest.mark.parametrize("batch", range(ALL // 100 // IN_A_BATCH, ALL // IN_A_BATCH))
 def test_all_the_others(prepared: Path, batch: int) -> None:
     test_a_person_and_the_daemon_at_one_vault(prepared, batch)
 

@@ -1014,6 +1014,9 @@ def test_what_is_not_found_is_said_with_what_comes_near(vault: Vault) -> None:
     with pytest.raises(NoteNotFound) as missing:
         vault.notes.find("Late frst")
     assert missing.value.hint == "did you mean “Late frost”?"
+    with pytest.raises(NoteNotFound) as missing:
+        vault.notes.find("the late train to Leipzig and its platform")
+    assert "frost" not in missing.value.hint
     with pytest.raises(NoteNotFound, match="~nobody"):
         vault.notes.find("~nobody/x")
     with pytest.raises(NoteNotFound, match="empty note name"):

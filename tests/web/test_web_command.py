@@ -22,7 +22,8 @@ def test_the_link_is_for_this_user_alone_and_ends_with_the_command(tmp_path: Pat
         try:
             assert running.stdout is not None
             link = running.stdout.readline().strip()
-            parts, file = urlsplit(link), tmp_path / "state" / "web.html"
+            parts = urlsplit(link)
+            file = tmp_path / "state" / f"web-{parts.port}.html"  # another `kmem web` has its own
             assert stat.S_IMODE(file.stat().st_mode) == 0o600
             assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
             assert parts.hostname == "127.0.0.1"

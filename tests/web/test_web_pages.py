@@ -1,5 +1,6 @@
 """What the pages show and what their forms do, asked without a browser."""
 
+import html
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.vault.notefile import render
+from kite_memory.vault.notefile import render, with_body
 from kite_memory.web.rendering import Renderer
 from kite_memory.wiring.services import Services
 from tests.fakes.lived_in import lived_in, note_id
@@ -161,6 +162,29 @@ def test_a_secret_in_an_edit_is_left_out(own: Services) -> None:
     assert secret not in shown
     assert "was left out" in shown
     assert secret not in (own.vault.root / "projects" / "ports.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 1\u00a0000 \u20ac",
+        "    indented code first\n\nthen words",
+        "a line\x0cbreaks here\n\n\n\nand there  \n<b>&amp;</b>",
+    ],
+)
+def test_saving_without_a_change_changes_nothing(own: Services, body: str) -> None:
+    file = own.vault.root / "projects" / "ports.md"
+    file.write_text(with_body(file.read_text(encoding="utf-8"), f"{body}\n"), encoding="utf-8")
+    before = file.read_bytes()
+    own.pipeline.compare_vault()
+    with served(own) as link:
+        site = Site(link)
+        form = site.get("/edit?name=ports").text
+        field = html.unescape(re.findall(r"<textarea[^>]*>\n(.*?)</textarea>", form, re.DOTALL)[0])
+
+        assert site.post("/edit", name="ports", body=field.replace("\n", "\r\n")).status == 303
+
+    assert file.read_bytes() == before
 
 
 def test_an_edit_of_a_note_that_has_changed_meanwhile_is_refused(own: Services) -> None:

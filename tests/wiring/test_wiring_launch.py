@@ -9,7 +9,7 @@ import pytest
 
 from kite_memory import config
 from kite_memory.wiring.daemon import service_of
-from kite_memory.wiring.launch import daemon_environment, link_commands, unlink_commands
+from kite_memory.wiring.launch import daemon_environment, link_commands, service_command, unlink_commands
 from tests.app.test_app_operations import config_in
 
 CHOICES = {"KMEM_JUDGE": "off"}
@@ -45,6 +45,32 @@ def test_the_service_may_write_to_the_folder_of_the_exchange(tmp_path: Path, tar
     service, _ = service_of(made)
 
     assert (Path("/mnt/shared/kite") in service.writable) is writable
+
+
+@pytest.mark.parametrize(("platform", "name"), [("win32", "pythonw.exe"), ("linux", "python.exe")])
+def test_a_task_of_windows_opens_no_window(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, platform: str, name: str) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python.exe"))
+    without = service_command()
+    (tmp_path / "pythonw.exe").touch()
+    monkeypatch.setattr(sys, "platform", platform)
+
+    assert Path(without[0]).name == "python.exe"
+    assert service_command() == (str(tmp_path / name), *without[1:])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a task has the user's lasting variables")
+def test_a_service_that_runs_claude_finds_it_where_this_shell_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", "/home/ada/.local/bin:/usr/bin")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    made = config_in(tmp_path)
+
+    with_rules, with_claude = (
+        service_of(replace(made, extractor=config.ExtractorConfig(name=name)))[0].environment for name in ("offline", "claude-cli")
+    )
+
+    assert with_claude["PATH"] == "/home/ada/.local/bin:/usr/bin"
+    assert with_claude["HTTPS_PROXY"] == with_rules["HTTPS_PROXY"] == "http://proxy.example:3128"
+    assert "PATH" not in with_rules
 
 
 def test_links_of_an_installer_are_not_ours_to_remove(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

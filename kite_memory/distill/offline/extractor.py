@@ -49,7 +49,8 @@ class Cues:
     ``binding`` and ``bounding`` mark what a ruling says, the former alone; ``standing`` that it holds for good. ``wish`` is how
     things are to be done from now on, ``politely`` the same as a question, ``keep`` a fact to remember. ``cause`` is a reason,
     ``found`` the reason of a trouble, ``trouble`` what needs one, ``recommends`` a proposal of the agent. ``asking``, ``ordering``
-    and ``passing`` are questions, orders of the moment, and what holds only for now; ``addressing`` speaks of what the agent does.
+    and ``passing`` are questions, orders of the moment, and what holds only for now; ``refusing`` turns down what was proposed;
+    ``addressing`` speaks of what the agent does.
     """
 
     assent: re.Pattern[str]
@@ -65,6 +66,7 @@ class Cues:
     trouble: re.Pattern[str]
     recommends: re.Pattern[str]
     asking: re.Pattern[str]
+    refusing: re.Pattern[str]
     ordering: re.Pattern[str]
     passing: re.Pattern[str]
     addressing: re.Pattern[str]
@@ -98,7 +100,9 @@ def foreign_drafts(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[Off
     answer: _Answer | None = None
     for at, turn in enumerate(turns):
         reported = _reported(turns[max(0, at - _LOOK_BACK) : at + 1], cues)
-        yield from _causes(turn, reported, cues, fresh)
+        after = turns[at + 1].asked if at + 1 < len(turns) else None
+        if after is None or not _refuses(one_line(said_by_person(after)), cues):
+            yield from _causes(turn, reported, cues, fresh)
         answer = _answer(turn, turns[max(0, at - _LOOK_BACK) : at], cues, after=answer)
         if answer is not None and answer.kind == "decision":
             thread.append(answer)
@@ -166,14 +170,9 @@ def _answer(turn: Turn, earlier: Sequence[Turn], cues: Cues, *, after: _Answer |
     elif not (proposed or weight >= _FIRM or any(_picks(text, each) for each in earlier)):
         return None
     return _Answer(
-        kind=kind,
-        asked=turn.asked,
-        requests=_requests(text, earlier) if after is None else (),
-        said=lasting,
-        weight=weight,
-        offer=offer,
-        reply=reply,
-    )
+        kind=kind, asked=turn.asked, requests=_requests(text, earlier) if after is None else (), said=lasting, weight=weight,
+        offer=offer, reply=reply,
+    )  # fmt: skip
 
 
 def _weight(text: str, cues: Cues) -> int:
@@ -188,6 +187,8 @@ def _settles(sentence: str, cues: Cues, asked: bool) -> bool:
     said = _without_connection(unquoted(sentence), cues)
     if ASKS_BACK.search(sentence) or cues.passing.search(sentence) or (sentence.endswith(_QUESTION) and not _begs(said, cues)):
         return False
+    if (refused := cues.refusing.match(said)) is not None and len(stems(said[refused.end() :])) < _FEWEST_STEMS:
+        return False
     lasting = cues.binding.search(said) or cues.wish.search(said) or cues.cause.search(said)
     if (
         not asked
@@ -196,6 +197,13 @@ def _settles(sentence: str, cues: Cues, asked: bool) -> bool:
     ):
         return _begs(said, cues)
     return _begs(said, cues) or (not cues.asking.match(sentence) and (not cues.ordering.match(said) or lasting is not None))
+
+
+def _refuses(said: str, cues: Cues) -> bool:
+    """Return whether a person turns down what was proposed, be it after a polite yes."""
+    agreed = cues.assent.match(said)
+    rest = _without_connection(said[agreed.end() :] if agreed else said, cues)
+    return any(cues.refusing.match(each) is not None for each in (said, rest))
 
 
 def _begs(sentence: str, cues: Cues) -> bool:
@@ -254,8 +262,6 @@ def _names(text: str) -> frozenset[str]:
 
 
 _HIRAGANA = re.compile("[\u3040-\u309f]+")
-
-
 _QUESTION = ("?", "？")
 _BREAK = re.compile(r"(?<=[^\W\d]{2}[.!?…])\s+|(?<=[`)\d][.!?…])\s+|(?<=[。！？])\s*|\n+")
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -336,11 +342,13 @@ def _agreed(answer: _Answer, offer: Event, cues: Cues) -> Iterator[OfflineDraft]
     proposal = _sentences(offer.text)
     if len(stems(offer.text)) < _FEWEST_OF_A_CAUSE or not proposal:
         return
-    advised = (each for each in proposal if cues.recommends.search(each) and not each.endswith(_QUESTION))
+    stated = [each for each in proposal if not each.endswith(_QUESTION)] or proposal
+    fullest = max(stated, key=lambda each: len(stems(each)))
+    asked = proposal[-1] if 2 * len(stems(proposal[-1])) >= len(stems(fullest)) else fullest
     yield OfflineDraft(
         rule="agreed",
         kind="decision",
-        title=_titled(next(advised, proposal[-1]).rstrip("?？ ")),
+        title=_titled(next((each for each in stated if cues.recommends.search(each)), asked).rstrip("?？ ")),
         body=clip(" ".join(proposal), BODY_CHARS),
         evidence=(offer.id, answer.asked.id),
         importance=2,
@@ -402,14 +410,10 @@ def _with_next(sentences: Sequence[str], at: int) -> str:
 
 def _cause(reported: Event | None, event: Event, title: str, text: str) -> OfflineDraft:
     return OfflineDraft(
-        rule="cause",
-        kind="insight",
-        title=_titled(title),
+        rule="cause", kind="insight", title=_titled(title),
         body=clip(" → ".join(filter(None, (_quoted(reported), text))), BODY_CHARS),
-        evidence=(event.id,),
-        importance=2,
-        origin="user" if event.role == "user" else "assistant",
-    )
+        evidence=(event.id,), importance=2, origin="user" if event.role == "user" else "assistant",
+    )  # fmt: skip
 
 
 def _after_label(sentence: str, cues: Cues) -> str:
@@ -502,15 +506,12 @@ class OfflineExtractor:
 
 def _with_lent_origin(record: Record, agreed: frozenset[str]) -> Record:
     """Give items that the person explicitly agreed to the origin "user", although the words are the agent's."""
-    topics = (
-        replace(topic, items=tuple(_lent(item) if item.title in agreed else item for item in topic.items))
-        for topic in record.topics
-    )
-    return replace(record, topics=tuple(topics))
 
+    def lent(item: RecordItem) -> RecordItem:
+        theirs = item.title in agreed and item.origin == "assistant" and not item.doubt
+        return replace(item, origin="user") if theirs else item
 
-def _lent(item: RecordItem) -> RecordItem:
-    return replace(item, origin="user") if item.origin == "assistant" and not item.doubt else item
+    return replace(record, topics=tuple(replace(topic, items=tuple(map(lent, topic.items))) for topic in record.topics))
 
 
 def said_to_keep(events: Sequence[Event]) -> bool:

@@ -138,7 +138,7 @@ _HEADING = lazy_regex(r"#{1,6} +(?P<title>.*)")
 _BOLD_HEADING = lazy_regex(r"\*\*(?P<title>[^*]{2,80})\*\*:?")
 _ITEM = lazy_regex(r"(?:[-*•✓✔✅❌]|\d{1,2}[.)]|\([a-z0-9]\))\s+")
 _TASK = lazy_regex(r"\[[ xX]\]\s+")
-_EMOJI = lazy_regex(r"[✅❌✓✔☑🎉⚠️ℹ️]+\s*")
+_EMOJI = lazy_regex(r"(?:[✅❌✓✔☑🎉⚠ℹ]\ufe0f?)+\s*")
 _TAG = lazy_regex(r"</?[a-z][a-z_-]{1,30}>")
 _LINK = lazy_regex(r"\[([^\]\n]{1,120})\]\([^)\s]{1,400}\)")
 

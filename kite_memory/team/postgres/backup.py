@@ -8,7 +8,7 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -77,22 +77,30 @@ def _write(cursor: Cursor, tenant: str, archive: "gzip.GzipFile") -> dict[str, i
     return counts
 
 
-def restore(connections: Connections, file: Path) -> dict[str, int]:
+def restore(connections: Connections, file: Path, own_copy: Callable[[str], str]) -> dict[str, int]:
     """Read a backup into the tenant, all of it or nothing, and return the number of rows of each table.
+
+    ``own_copy`` returns the name by which the tenant refers to an object.
 
     Raises `UsageError` if the tenant holds anything, and `BackupDamaged`.
     """
-    with _transaction(connections, "READ COMMITTED") as cursor:
-        for table in GUARDED:
-            found = cursor.execute(
-                sql.SQL("SELECT 1 FROM kite.{} WHERE tenant = %s LIMIT 1").format(sql.Identifier(table)), (connections.tenant,)
-            ).fetchone()
-            if found is not None:
-                raise UsageError(f"the tenant {connections.tenant!r} holds something already", hint="restore into an empty one")
-        return _read(cursor, connections.tenant, file)
+    try:
+        with _transaction(connections, "READ COMMITTED") as cursor:
+            for table in GUARDED:
+                found = cursor.execute(
+                    sql.SQL("SELECT 1 FROM kite.{} WHERE tenant = %s LIMIT 1").format(sql.Identifier(table)), (connections.tenant,)
+                ).fetchone()
+                if found is not None:
+                    raise UsageError(f"the tenant {connections.tenant!r} holds something already", hint="restore into an empty one")
+            return _read(cursor, connections.tenant, file, own_copy)
+    except psycopg.Error as error:
+        raise BackupDamaged(
+            f"the backup does not fit the tables, or what they hold by now: {error.diag.message_primary}",
+            hint="nothing was restored; stop the servers of this tenant, and restore into an empty one",
+        ) from error
 
 
-def _read(cursor: Cursor, tenant: str, file: Path) -> dict[str, int]:
+def _read(cursor: Cursor, tenant: str, file: Path, own_copy: Callable[[str], str]) -> dict[str, int]:
     counts = dict.fromkeys(_TABLES, 0)
     ended: Any = None
     waiting: list[Row] = []
@@ -103,7 +111,7 @@ def _read(cursor: Cursor, tenant: str, file: Path) -> dict[str, int]:
                 if of != table or len(waiting) >= _AT_ONCE:
                     _insert(cursor, tenant, table, waiting)
                     waiting, table = [], of
-                waiting.append(row)
+                waiting.append(row | {"object": own_copy(row["object"])} if isinstance(row.get("object"), str) else row)
                 counts[of] += 1
             case {"end": dict(ended)}:
                 pass

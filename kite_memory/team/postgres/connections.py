@@ -20,7 +20,7 @@ from psycopg.rows import dict_row
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import Scope
 from kite_memory.text.quoting import mended
-from kite_memory.tools.store import Grant, NotAllowed, StoreUnavailable
+from kite_memory.tools.store import Grant, NotAllowed, StoreUnavailable, Unsure
 
 ROLE: Final = "kite_app"
 """The role of every transaction, whatever the login. It owns nothing, and every policy applies to it."""
@@ -40,10 +40,6 @@ _MOVED_UNDER_US = (errors.SerializationFailure, errors.DeadlockDetected, errors.
 
 class SchemaMissing(KiteError):
     """The database answers, but has no tables of this application, or not those of this version."""
-
-
-class Unsure(StoreUnavailable):
-    """The connection was lost during a commit: either everything was written or nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,8 @@ from kite_memory.team.postgres import notes
 from kite_memory.team.postgres.connections import Cursor, Row, storable
 from kite_memory.team.postgres.finding import Indexed, indexed
 from kite_memory.team.postgres.rows import aware, clean, encoded, note_row, record_json, record_of
-from kite_memory.tools.conversation_notes import drafts_of, identity, item_id, journal_of, merged, opposite, without
-from kite_memory.tools.store import OWNER, Grant, Saved, SavedConversation, StoreUnavailable
+from kite_memory.tools.conversation_notes import drafts_of, identity, item_id, journal_of, merged, opposite, place_of, without
+from kite_memory.tools.store import OWNER, Grant, MemoryPlace, Saved, SavedConversation, StoreUnavailable
 from kite_memory.vault.planning import compose
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ class Objects(Protocol):
 
     def names(self, tenant: str, *, before: datetime) -> Iterator[str]:
         """Yield the names of objects stored before a time."""
+        ...
+
+    def owns(self, tenant: str, name: str) -> bool:
+        """Return whether `put` made this name for the tenant. In a restored backup it may be another's."""
         ...
 
 
@@ -107,6 +111,9 @@ class S3Objects:
                         yield found["Key"]
         except (BotoCoreError, ClientError) as error:
             raise _unavailable(error) from error
+
+    def owns(self, tenant: str, name: str) -> bool:
+        return name.startswith(self._folder(tenant))
 
     def _folder(self, tenant: str) -> str:
         """Return a tenant's folder in hexadecimal, so that no tenant's name is a prefix of another's, or a path."""
@@ -175,11 +182,21 @@ def ready(conversation: SavedConversation, objects: Objects | None, tenant: str)
     return StoredTranscript(object=objects.put(tenant, content), hash=hashlib.sha256(content).hexdigest())
 
 
-def take_away(objects: Objects | None, name: str) -> None:
-    """Delete an object. If that fails, `PostgresStore.sweep` does it later."""
-    if objects is not None and name:
+def take_away(objects: Objects | None, tenant: str, name: str) -> None:
+    """Delete an object of the tenant. If that fails, `PostgresStore.sweep` does it later."""
+    if objects is not None and name and objects.owns(tenant, name):
         with contextlib.suppress(StoreUnavailable):
             objects.remove(name)
+
+
+def own_copy(objects: Objects | None, tenant: str, name: str) -> str:
+    """Return the name of the tenant's own copy of an object, which is copied if it is another tenant's and still there."""
+    if objects is None or not name or objects.owns(tenant, name):
+        return name
+    try:
+        return objects.put(tenant, objects.get(name))
+    except ObjectMissing:
+        return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,12 +259,12 @@ def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: StoredTranscript
     """
     conversation = prepared.conversation
     _take_turn(cursor, tenant, conversation.uuid)
-    old = _row(cursor, tenant, conversation.uuid)
-    if (old["updated"] if old else None) != prepared.over or forgotten(cursor, tenant, [note.id for note, _ in prepared.notes]):
+    old = _row(cursor, tenant, conversation.uuid, place_of(conversation))
+    written = [prepared.journal[0].id, *(note.id for note, _ in prepared.notes)]
+    if (old["updated"] if old else None) != prepared.over or forgotten(cursor, tenant, written):
         return None
     _write(cursor, tenant, conversation, kept)
     row = note_row(prepared.journal[0], by=conversation.created_by, conversation=conversation.uuid)
-    cursor.execute("DELETE FROM kite.trash WHERE tenant = %s AND id = %s", (tenant, row["id"]))  # saving it again restores it
     notes.put(cursor, tenant, row, prepared.journal[1])
     contraries = {item_id(conversation, item): opposite(conversation, item) for item in conversation.record.items()}
     for note, index in prepared.notes:
@@ -363,17 +380,27 @@ def forgotten(cursor: Cursor, tenant: str, ids: list[str]) -> frozenset[str]:
     return frozenset(row["id"] for row in rows)
 
 
-def saved(cursor: Cursor, tenant: str, uuid: str) -> SavedConversation | None:
-    row = _row(cursor, tenant, uuid)
+def refused(conversation: SavedConversation) -> Saved:
+    """Return the answer for a conversation whose journal was forgotten."""
+    because = "this conversation was deleted; save what is new under a new id"
+    return Saved(
+        uuid=conversation.uuid,
+        journal="",
+        notes=(),
+        refused=((conversation.uuid, because),),
+        amended=False,
+        scope=conversation.scope,
+        project=conversation.project,
+    )
+
+
+def saved(cursor: Cursor, tenant: str, uuid: str, near: MemoryPlace | None) -> SavedConversation | None:
+    row = _row(cursor, tenant, uuid, near)
     return _standing(cursor, tenant, _conversation(row)) if row else None
 
 
-def transcript(cursor: Cursor, tenant: str, uuid: str) -> StoredTranscript | None:
-    row = cursor.execute(
-        "SELECT transcript, object, object_hash FROM kite.conversation WHERE tenant = %s AND uuid = %s"
-        " ORDER BY updated DESC LIMIT 1",
-        (tenant, storable(uuid)),
-    ).fetchone()
+def transcript(cursor: Cursor, tenant: str, uuid: str, near: MemoryPlace | None) -> StoredTranscript | None:
+    row = _row(cursor, tenant, uuid, near, "transcript, object, object_hash")
     return StoredTranscript(content=row["transcript"], object=row["object"], hash=row["object_hash"]) if row else None
 
 
@@ -383,11 +410,16 @@ def refers(cursor: Cursor, tenant: str, name: str) -> bool:
     )
 
 
-def _row(cursor: Cursor, tenant: str, uuid: str) -> Row | None:
-    """Return the row without the transcript, which is read on demand."""
+def _row(cursor: Cursor, tenant: str, uuid: str, near: MemoryPlace | None, columns: str = _COLUMNS) -> Row | None:
+    """Return the row of the conversation in the place ``near``, else of the one saved last.
+
+    It is read without the transcript, unless ``columns`` names it.
+    """
+    place = (near.scope.value, storable(near.project)) if near is not None else ("", "")
     return cursor.execute(
-        f"SELECT {_COLUMNS} FROM kite.conversation WHERE tenant = %s AND uuid = %s ORDER BY updated DESC LIMIT 1",  # noqa: S608 - ours
-        (tenant, storable(uuid)),
+        f"SELECT {columns} FROM kite.conversation WHERE tenant = %s AND uuid = %s"  # noqa: S608 - ours
+        " ORDER BY (scope = %s AND project = %s) DESC, updated DESC LIMIT 1",
+        (tenant, storable(uuid), *place),
     ).fetchone()
 
 

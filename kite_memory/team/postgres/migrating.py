@@ -327,7 +327,10 @@ GRANT EXECUTE ON FUNCTION kite.person, kite.everybody, kite.whose TO kite_app;
 _WHOSE_IT_BECOMES = """
 UPDATE kite.note SET person = created_by WHERE scope = 'global';
 UPDATE kite.conversation SET person = created_by WHERE scope = 'global';
-UPDATE kite.trash SET person = coalesce(note ->> 'created_by', '') WHERE scope = 'global' AND json_typeof(note) = 'object';
+-- from the text, since PostgreSQL would not take apart JSON that holds an escaped NUL
+UPDATE kite.trash SET person =
+    coalesce(('"' || substring(note::text FROM '"created_by": ?"((?:[^"\\\\]|\\\\.)*)"') || '"')::json #>> '{{}}', '')
+    WHERE scope = 'global' AND json_typeof(note) = 'object';
 UPDATE kite.memory_version AS kept SET person = coalesce(
     (SELECT note.person FROM kite.note WHERE (note.tenant, note.key, note.scope, note.project, note.session)
         = (kept.tenant, kept.key, kept.scope, kept.project, kept.session)),

@@ -23,6 +23,10 @@ _NEAREST: Final = (
     " note.project = '', note.project COLLATE \"C\", note.session = '', note.session COLLATE \"C\""
 )
 
+_APART: Final = "(now() - %(sent)s::timestamptz)"
+_EXPIRES: Final = f"%(expires)s::timestamptz + CASE WHEN abs(extract(epoch FROM {_APART})) > 5 THEN {_APART} ELSE interval '0' END"
+"""The end as the database's clock will see it, if the server's clock is wrong."""
+
 _WRITE: Final = f"""
 WITH last AS (
     SELECT coalesce(max(version), 0) AS version FROM kite.memory_version WHERE {_HERE}
@@ -30,7 +34,7 @@ WITH last AS (
     INSERT INTO kite.note AS note (tenant, id, path, kind, title, body, scope, project, session, tags, status, more, created,
                                    updated, expires, created_by, conversation, key, value, version, first_version, context, person)
     SELECT %(tenant)s, %(id)s, %(path)s, %(kind)s, %(title)s, %(body)s, %(scope)s, %(project)s, %(session)s, %(tags)s::text[],
-           %(status)s, %(more)s::json, now(), now(), %(expires)s::timestamptz, %(created_by)s, '', %(key)s, %(value)s::json,
+           %(status)s, %(more)s::json, now(), now(), {_EXPIRES}, %(created_by)s, '', %(key)s, %(value)s::json,
            last.version + 1, last.version + 1, %(context)s::json, kite.whose(%(scope)s)
     FROM last WHERE coalesce(%(expected)s::bigint, 0) = 0
         OR EXISTS (SELECT FROM kite.note WHERE {_HERE} AND {_STANDING} AND version = %(expected)s)
@@ -60,9 +64,10 @@ def write(
     value: JsonValue,
     by: str,
     expires: datetime | None,
+    sent: datetime,
     expected: int | None,
 ) -> Memory:
-    """Write a memory. ``note`` is the row of the note that shows it."""
+    """Write a memory. ``note`` is the row of the note that shows it, ``sent`` is now by the clock that ``expires`` goes by."""
     asked = {
         **note,
         "tenant": tenant,
@@ -70,6 +75,7 @@ def write(
         "author": storable(by),
         "created_by": storable(by),
         "expires": aware(expires) if expires else None,
+        "sent": aware(sent),
         "expected": expected,
     }
     _clear_expired(cursor, asked)
@@ -228,7 +234,8 @@ def deleted(cursor: Cursor, tenant: str, name: str, *, person: str = "", project
     rows = cursor.execute(
         # as text, since PostgreSQL would not take apart JSON that holds an escaped NUL
         "SELECT id, at, person, note FROM kite.trash WHERE tenant = %(tenant)s AND note::text <> 'null'"
-        " AND (id = %(name)s OR position(to_json(%(name)s::text)::text IN note::text) > 0)"
+        " AND (id = %(name)s OR EXISTS (SELECT FROM unnest(ARRAY['key', 'path', 'title']) AS named"
+        " WHERE position('\"' || named || '\":' || to_json(%(name)s::text)::text IN note::text) > 0))"
         " AND (%(person)s = '' OR person = %(person)s) AND (%(project)s = '' OR project = %(project)s)"
         " ORDER BY at DESC, id LIMIT 1000",
         {"tenant": tenant, "name": storable(name), "person": storable(person), "project": storable(project)},
@@ -400,11 +407,15 @@ def forget(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[bool, 
     return throw_away(cursor, tenant, row["id"]), object
 
 
-def without_vectors(cursor: Cursor, tenant: str, space: Space, most: int) -> list[Row]:
+def without_vectors(cursor: Cursor, tenant: str, space: Space, most: int, below: tuple[datetime, str] | None) -> list[Row]:
+    """Return notes without vectors in this space, newest first. Those with vectors in another one only ``below`` this place."""
+    passages = "SELECT FROM kite.passage WHERE passage.tenant = note.tenant AND passage.id = note.id"
+    at, id = below or (None, "")
     return cursor.execute(
-        f"SELECT * FROM kite.note WHERE tenant = %(tenant)s AND {_STANDING} AND NOT EXISTS (SELECT FROM kite.passage"  # noqa: S608 - ours
-        " WHERE passage.tenant = note.tenant AND passage.id = note.id AND space = %(space)s) ORDER BY updated DESC LIMIT %(most)s",
-        {"tenant": tenant, "space": space.tag, "most": most},
+        f"SELECT * FROM kite.note WHERE tenant = %(tenant)s AND {_STANDING} AND NOT EXISTS ({passages} AND space = %(space)s)"  # noqa: S608
+        f" AND (%(at)s::timestamptz IS NULL OR (updated, id) < (%(at)s, %(id)s) OR NOT EXISTS ({passages}))"
+        " ORDER BY updated DESC, id DESC LIMIT %(most)s",
+        {"tenant": tenant, "space": space.tag, "most": most, "at": at, "id": id},
     ).fetchall()
 
 
@@ -438,8 +449,12 @@ def drop_expired(cursor: Cursor, tenant: str) -> int:
     return len(rows)
 
 
+_KEY_IN_JSON: Final = r'"key": ?("(?:[^"\\]|\\.)*")'
+_FIRST_IN_JSON: Final = '"version": ?[0-9]+, ?"first_version": ?([0-9]+)'
+
+
 def drop_forgotten(cursor: Cursor, tenant: str, days: int) -> None:
-    """Erase the words of notes and versions forgotten more than ``days`` ago.
+    """Erase the words of notes forgotten more than ``days`` ago, with all versions of a memory, whenever they were written.
 
     That they were forgotten, and their version numbers, are kept.
     """
@@ -453,8 +468,14 @@ def drop_forgotten(cursor: Cursor, tenant: str, days: int) -> None:
         " AND value::text <> 'null' AND NOT EXISTS (SELECT FROM kite.note WHERE note.tenant = kept.tenant AND note.key = kept.key"
         " AND note.scope = kept.scope AND note.project = kept.project AND note.session = kept.session"
         " AND note.person = kept.person"
-        " AND (note.first_version <= kept.version OR note.created > now() - %(kept)s::interval))",
-        {"tenant": tenant, "kept": f"{days} days"},
+        " AND (note.first_version <= kept.version OR note.created > now() - %(kept)s::interval))"
+        # as text, since PostgreSQL would not take apart JSON that holds an escaped NUL
+        " AND NOT EXISTS (SELECT FROM (SELECT scope, project, person, substring(note::text FROM %(key)s) AS key,"
+        " substring(note::text FROM %(first)s)::bigint AS first FROM kite.trash WHERE tenant = %(tenant)s"
+        " AND at >= now() - %(kept)s::interval AND note::text <> 'null') AS gone WHERE gone.scope = kept.scope"
+        " AND gone.project = kept.project AND gone.person = kept.person AND gone.key = to_json(kept.key)::text"
+        " AND gone.first <= kept.version)",
+        {"tenant": tenant, "kept": f"{days} days", "key": _KEY_IN_JSON, "first": _FIRST_IN_JSON},
     )
 
 

@@ -16,16 +16,17 @@ from typing import Final, TypeVar
 import psycopg
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.model.note import Note, NoteKind, Origin, Scope
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin, Scope
 from kite_memory.recall.embedder import Embedder
+from kite_memory.system import utc_now
 from kite_memory.team.postgres import backup, conversations, notes
 from kite_memory.team.postgres.audit import TeamAudit, drop_old
-from kite_memory.team.postgres.connections import Connection, Connections, Cursor, Patience, Unsure, storable, unavailable
+from kite_memory.team.postgres.connections import Connection, Connections, Cursor, Patience, storable, unavailable
 from kite_memory.team.postgres.conversations import ObjectMissing, Objects
 from kite_memory.team.postgres.finding import find, indexed, question
 from kite_memory.team.postgres.migrating import check
 from kite_memory.team.postgres.rows import clean, encoded, memory_note, note_of, note_row, state_of, state_row
-from kite_memory.tools.conversation_notes import merged, refuse_elsewhere
+from kite_memory.tools.conversation_notes import journal_id, merged, place_of, refuse_elsewhere
 from kite_memory.tools.store import (
     EVERYBODY,
     FoundNote,
@@ -41,6 +42,7 @@ from kite_memory.tools.store import (
     SavedConversation,
     State,
     StoreUnavailable,
+    Unsure,
 )
 from kite_memory.vault.drafting import Memo, remembered
 from kite_memory.vault.wording import note_id
@@ -48,6 +50,7 @@ from kite_memory.vault.wording import note_id
 _PAUSE: Final = 600.0
 _AT_ONCE: Final = 500
 KEEP_DAYS: Final = 30
+_END: Final = (datetime.min.replace(tzinfo=UTC), "")
 
 log = logging.getLogger("kite_memory.team")
 
@@ -84,8 +87,9 @@ def saved(cursor: Cursor, tenant: str, *, ai: str, session: str, project: str, l
     return [state_of(row) for row in rows]
 
 
-def transfer(cursor: Cursor, tenant: str, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
-    found = saved(cursor, tenant, ai=ai, session=from_session, project="", limit=1)
+def transfer(cursor: Cursor, tenant: str, ai: str, *, from_session: str, to_session: str, at: datetime, near: str) -> State | None:
+    of_session = partial(saved, cursor, tenant, ai=ai, session=from_session, limit=1)
+    found = of_session(project=near) or of_session(project="")
     if not ai or not from_session or not found:
         return None
     moved = replace(found[0], session=to_session, saved=at, transferred_from=from_session, transferred_at=at)
@@ -172,7 +176,13 @@ class PostgresStore:
     """`Store` for one tenant. Each call is one transaction under the caller's grant, which the database's policies enforce."""
 
     def __init__(
-        self, connections: Connections, *, embedder: Embedder, objects: Objects | None = None, keep_days: int = KEEP_DAYS
+        self,
+        connections: Connections,
+        *,
+        embedder: Embedder,
+        objects: Objects | None = None,
+        keep_days: int = KEEP_DAYS,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         """Use the connections. ``keep_days`` is how long deleted notes and the audit are kept."""
         self.audit = TeamAudit(connections)
@@ -180,6 +190,8 @@ class PostgresStore:
         self._embedder = embedder
         self._objects = objects
         self._keep_days = keep_days
+        self._clock = clock
+        self._caught_up_to: tuple[datetime, str] | None = None
 
     @property
     def name(self) -> str:
@@ -212,7 +224,9 @@ class PostgresStore:
         by = by or grant.name
 
         def work(cursor: Cursor) -> Memory:
-            written = notes.write(cursor, self._tenant, row, index, value=value, by=by, expires=expires, expected=expected)
+            written = notes.write(
+                cursor, self._tenant, row, index, value=value, by=by, expires=expires, sent=self._clock(), expected=expected
+            )
             self._tell(cursor)
             return written
 
@@ -238,41 +252,45 @@ class PostgresStore:
         except Unsure:
             raise  # its row may exist; if not, `sweep` deletes the object
         except BaseException:
-            conversations.take_away(self._objects, kept.object)
+            conversations.take_away(self._objects, self._tenant, kept.object)
             raise
-        conversations.take_away(self._objects, replaced)
+        conversations.take_away(self._objects, self._tenant, replaced)
         return saved
 
     def _saved(
         self, grant: Grant, conversation: SavedConversation, kept: conversations.StoredTranscript, named: Collection[str]
     ) -> tuple[Saved, str]:
         for _ in range(_AMENDED_MEANWHILE):
-            old = self.conversation(grant, conversation.uuid)
+            old = self.conversation(grant, conversation.uuid, near=place_of(conversation))
             if old is not None:
                 refuse_elsewhere(old, conversation, named)
-            ids = conversations.note_ids(merged(old, conversation) if old else conversation)
+            whole = merged(old, conversation) if old else conversation
+            ids = [*conversations.note_ids(whole), journal_id(whole)]
             gone = self._connections.run(grant, partial(conversations.forgotten, tenant=self._tenant, ids=ids))
+            if journal_id(whole) in gone:
+                conversations.take_away(self._objects, self._tenant, kept.object)
+                return conversations.refused(whole), ""
             prepared = conversations.prepared(conversation, old, gone, grant, self._embedder)
             work = partial(conversations.save, tenant=self._tenant, prepared=prepared, kept=kept)
             if (found := self._changing(grant, work)) is not None:
                 return found
         raise StoreUnavailable("others kept amending the same conversation", hint="try again in a moment")
 
-    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None:
-        return self._connections.run(grant, lambda cursor: conversations.saved(cursor, self._tenant, uuid))
+    def conversation(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> SavedConversation | None:
+        return self._connections.run(grant, lambda cursor: conversations.saved(cursor, self._tenant, uuid, near))
 
-    def transcript(self, grant: Grant, uuid: str) -> str | None:
-        kept = self._kept(grant, uuid)
+    def transcript(self, grant: Grant, uuid: str, *, near: MemoryPlace | None = None) -> str | None:
+        kept = self._kept(grant, uuid, near)
         try:
             return None if kept is None else kept.fetched(self._objects)
         except ObjectMissing:
-            now = self._kept(grant, uuid)
+            now = self._kept(grant, uuid, near)
             if now == kept:
                 raise
             return None if now is None else now.fetched(self._objects)  # a concurrent save has replaced it
 
-    def _kept(self, grant: Grant, uuid: str) -> conversations.StoredTranscript | None:
-        return self._connections.run(grant, lambda cursor: conversations.transcript(cursor, self._tenant, uuid))
+    def _kept(self, grant: Grant, uuid: str, near: MemoryPlace | None) -> conversations.StoredTranscript | None:
+        return self._connections.run(grant, lambda cursor: conversations.transcript(cursor, self._tenant, uuid, near))
 
     def search(self, grant: Grant, asked: NoteQuery) -> list[FoundNote]:
         if asked.limit < 1:
@@ -317,6 +335,8 @@ class PostgresStore:
             datetime.now(UTC),
         )
         id = note_id(note.created, "remembered", uuid.uuid4().hex)  # two notes in one millisecond need different ids
+        if place.scope is Scope.SHARED and origin != "tool":  # a team has no one who reviews what its members share
+            note = replace(note, status=NoteStatus.ACCEPTED)
         note = clean(replace(note, id=id, scope=place.scope, project=place.project, session=place.session))
         row, index = note_row(note, by=by or grant.name), indexed(note, self._embedder)
         return self._changing(grant, lambda cursor: notes.remember(cursor, self._tenant, row, index))
@@ -330,7 +350,7 @@ class PostgresStore:
             work = partial(conversations.forget, grant=grant, tenant=self._tenant, name=name, less=less)
             if (found := self._changing(grant, work)) is not None:
                 gone, object = found
-                conversations.take_away(self._objects, object)
+                conversations.take_away(self._objects, self._tenant, object)
                 return gone
         raise StoreUnavailable("others kept amending the conversation that it comes from", hint="try again in a moment")
 
@@ -343,12 +363,14 @@ class PostgresStore:
             grant, lambda cursor: saved(cursor, self._tenant, ai=ai, session=session, project=project, limit=limit)
         )
 
-    def transfer_state(self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime) -> State | None:
+    def transfer_state(
+        self, grant: Grant, ai: str, *, from_session: str, to_session: str, at: datetime, near: str = ""
+    ) -> State | None:
         if not grant.write:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         return self._connections.run(
             grant,
-            lambda cursor: transfer(cursor, self._tenant, ai, from_session=from_session, to_session=to_session, at=at),
+            lambda cursor: transfer(cursor, self._tenant, ai, from_session=from_session, to_session=to_session, at=at, near=near),
         )
 
     def ping(self) -> None:
@@ -362,10 +384,13 @@ class PostgresStore:
     def catch_up(self, most: int = 100) -> int:
         """Embed notes without vectors in the embedder's space, written while it did not answer or by another one.
 
-        Return how many.
+        Return how many. Calls that follow each other pass each note of another space once, until one of them returns 0: a server
+        with the other embedder may take it back meanwhile.
         """
-        space = self._embedder.space
-        missing = self._connections.run(EVERYBODY, lambda cursor: notes.without_vectors(cursor, self._tenant, space, most))
+        asked = partial(notes.without_vectors, tenant=self._tenant, space=self._embedder.space, most=most, below=self._caught_up_to)
+        missing = self._connections.run(EVERYBODY, asked)
+        last = missing[-1] if len(missing) == most else None
+        self._caught_up_to = (last["updated"], last["id"]) if last else _END if missing else None
         for row in missing:
             index = indexed(note_of(row), self._embedder)
             if not index.vectors:
@@ -421,8 +446,11 @@ class PostgresStore:
         return backup.back_up(self._connections, file)
 
     def restore(self, file: Path) -> dict[str, int]:
-        """Read a backup into this empty tenant. Its notes are found once `catch_up` has been through them."""
-        return backup.restore(self._connections, file)
+        """Read a backup into this empty tenant. Its notes are found once `catch_up` has been through them.
+
+        Objects of another tenant are copied, so that neither can delete the other's.
+        """
+        return backup.restore(self._connections, file, partial(conversations.own_copy, self._objects, self._tenant))
 
     def _changing(self, grant: Grant, work: Callable[[Cursor], _T]) -> _T:
         def changed(cursor: Cursor) -> _T:

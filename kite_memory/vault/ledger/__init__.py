@@ -4,6 +4,7 @@ Not derived data: notes can be read again, but not who wrote them, nor that one 
 """
 
 from kite_memory.vault.ledger.database import Intent, Keyed, KeyPlace, KnownFile, OpenedFile, Wording, link_key
+from kite_memory.vault.ledger.keys import FORGOTTEN
 from kite_memory.vault.ledger.ledger import Ledger, PageOfNotes
 
-__all__ = ["Intent", "KeyPlace", "Keyed", "KnownFile", "Ledger", "OpenedFile", "PageOfNotes", "Wording", "link_key"]
+__all__ = ["FORGOTTEN", "Intent", "KeyPlace", "Keyed", "KnownFile", "Ledger", "OpenedFile", "PageOfNotes", "Wording", "link_key"]

@@ -91,13 +91,17 @@ class KeyRows:
         return [Wording(version=version, at=datetime.fromisoformat(at), by=by, body=body) for version, at, by, body in rows]
 
     def keyed(self, place: KeyPlace) -> list[KnownFile]:
-        """Return the notes that have this key in this place; no copies, and no rejected ones."""
-        return known_where(
+        """Return the notes that have this key in this place; no copies, and no rejected ones.
+
+        The one with the highest id counts, which is the same on every machine, and mostly the newest; its file is the first.
+        """
+        found = known_where(
             self._database,
             "status <> 'rejected' AND twin = 0"
             " AND key IN (SELECT file FROM keys WHERE key = ? AND scope = ? AND project = ? AND session = ?)",
             *place.columns,
         )
+        return sorted(found, key=lambda each: each.id, reverse=True)
 
     def called(self, key: str) -> list[Keyed]:
         """Return the notes that have this key in any place."""
@@ -194,6 +198,10 @@ def _place(key: str, scope: str, project: str, session: str) -> KeyPlace:
     return KeyPlace(key=key, scope=Scope(scope), project=project, session=session)
 
 
+FORGOTTEN = "forgotten"
+"""Why a note counts as deleted that its owner asked to forget."""
+
+
 class Tombstones:
     """Notes that were deleted, and titles that are not to be made again."""
 
@@ -216,6 +224,10 @@ class Tombstones:
 
     def ids(self) -> list[str]:
         return [id for (id,) in self._database.run("SELECT id FROM tombstones ORDER BY id")]
+
+    def because(self, id: str) -> str:
+        """Return why a note counts as deleted; empty if it does not."""
+        return next((str(because) for (because,) in self._database.run("SELECT because FROM tombstones WHERE id = ?", id)), "")
 
     def titles(self, id: str) -> list[tuple[str, str]]:
         """Return the digests of a deleted note's titles that are not to be made again, each with its project."""
