@@ -381,8 +381,8 @@ class Pipeline:
                 log.debug("no chunk is asked about: %s", reason)
         if isinstance(step, ChunkHandled) and (blocked := self.publish()):
             return Idle(until=self._clock() + _BLOCKED_PAUSE, reason=str(blocked), hint=blocked.hint)
-        for loaded in asked if isinstance(step, ChunkHandled) else ():  # one without notes may take something back, too
-            self._take_back(loaded)
+        for each in asked if isinstance(step, ChunkHandled) else ():  # one without notes may take something back, too
+            self._take_back(each)
         if isinstance(step, Idle) and self._held_back:
             again = min(self._held_back.values())
             return replace(step, until=again if step.until is None else min(step.until, again))

@@ -298,8 +298,8 @@ def arranges_otherwise(said: str, held: str) -> bool:
     beside, there = _beside(mine), _beside(theirs)
     if any(beside[word] and there[word] and beside[word].isdisjoint(there[word]) for word in beside.keys() & there.keys()):
         return True
-    in_order = (chain.from_iterable(_main_words(each) for each in clauses) for clauses in (mine, theirs))
-    return _change_places(*([word for word in each if word not in denied & there_denied][:_MOST_MAIN_WORD] for each in in_order))
+    both = (chain.from_iterable(_main_words(each) for each in clauses) for clauses in (mine, theirs))
+    return _change_places(*([word for word in each if word not in denied & there_denied][:_MOST_MAIN_WORD] for each in both))
 
 
 def _sides(text: str) -> frozenset[tuple[str, str]]:
