@@ -219,6 +219,8 @@ def _without_documents(command: str) -> str:
     return "\n".join(kept)
 
 
+_COMPARED = lazy_regex(r"""(?<![^\s;&|(!])\[\[\s(?:'[^'\n]*'|"(?:[^"\\\n]|\\.)*"|(?!\s\]\])[^'"\n])*\s\]\]""")
+"""A test in bash, where < and > compare words."""
 _PIECE = lazy_regex(
     r"""(?P<blank>[ \t]+|\\\n)|(?P<comment>(?:(?<=\s)|(?<=^))\#[^\n]*)|(?P<in>\d?&?>{1,2}&?\s*[^\s;&|()<>'"]*|<<?<?\s*[^\s;&|()<>]*)
     |(?P<end>\|\||&&|;;|[;&|\n(){}](?=\s|$)|[;&|\n()])
@@ -242,7 +244,8 @@ def _parsed(line: str) -> Iterator[tuple[list[str], str, list[str]]]:
     into: list[str] = []
     into_ended: list[str] = []
     quoted = False
-    for piece in _PIECE.finditer(line):
+    compared = _COMPARED.sub(lambda found: found.group().replace("<", " ").replace(">", " "), line) if "[[ " in line else line
+    for piece in _PIECE.finditer(compared):
         text = piece.group()
         match piece.lastgroup:
             case "single":

@@ -265,10 +265,14 @@ def kind_of(item: RecordItem) -> NoteKind:
             assert_never(item)
 
 
+_LINE_MARK = re.compile(r"\A\s*(?:(?:[#*-]{1,6}|>+)\s+|>+)*")
+"""Mark of a heading, an item or a quotation; what begins with such a sign otherwise is a name."""
+
+
 def title_of(title: str, body: str) -> str:
     """Return the title in one line, or the first line of the text if the title is empty."""
     first = next((line for line in body.splitlines() if line.strip()), "")
-    return tame_name(title, _MAX_TITLE) or tame_name(first.lstrip("#>*- "), _MAX_TITLE) or "Untitled"
+    return tame_name(title, _MAX_TITLE) or tame_name(_LINE_MARK.sub("", first), _MAX_TITLE) or "Untitled"
 
 
 def tags_of(categories: Iterable[str]) -> tuple[str, ...]:

@@ -35,6 +35,10 @@ _HEADING = "# Memory\n\n"
 _REPEATED, _TELLING = 0.75, 4
 _FEW = 3
 """Good notes, below which others that are at least whole are shown too."""
+_ENOUGH, _FILLS, _TO_KEEP = 8, 1.3, 3
+"""Lines of a part up to which a young vault's whole statements fill it, their strength, and importance of what a person asked to
+keep.
+"""
 _FRAME = 5
 """Lines of a page beside its content: its heading, the two marks, and blank lines around them."""
 
@@ -65,9 +69,13 @@ def page(graph: Graph, now: datetime, *, says: Callable[[str], str] = lambda sai
     often = _sessions([note for note in current if note.kind is NoteKind.PREFERENCE])
 
     def best(kind: NoteKind, most: int) -> list[Note]:
-        of_kind = [note for note in current if note.kind is kind and is_worth_a_line(note, sessions=often.get(note.path, 1))]
+        of_kind = [note for note in current if note.kind is kind]
         of_kind.sort(key=lambda note: (-often.get(note.path, 1), weight(note)))
-        return list(_without_repetitions(of_kind))[:most]
+        worth = [note for note in of_kind if is_worth_a_line(note, sessions=often.get(note.path, 1))]
+        kept = [note for note in of_kind if note.origin == "user" and note.importance >= _TO_KEEP and not is_cut(note)]
+        others = [note for note in of_kind if strength(note) >= _FILLS and says_something_whole(note) and not is_cut(note)]
+        found = list(_without_repetitions(dict.fromkeys([*worth, *kept])))[:most]
+        return found if len(found) >= _ENOUGH else list(_without_repetitions(dict.fromkeys([*found, *others])))[:_ENOUGH]
 
     def asked(note: Note) -> str:
         return f"{rendered.line(note)} (in {often[note.path]} sessions)" if often[note.path] > 1 else rendered.line(note)

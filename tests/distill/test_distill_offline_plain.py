@@ -12,9 +12,10 @@ from kite_memory.distill.offline.drafts import drafts_of
 from kite_memory.distill.offline.people import states_requirement
 from kite_memory.distill.offline.titles import title_of
 from kite_memory.distill.offline.wording import turns, without_opening
+from kite_memory.distill.prose import clean
 from kite_memory.extensions.contract.extractor_contract import chunk, event
 from kite_memory.model.event import Event, EventType, Status
-from kite_memory.model.note import Decision, Fact, Insight, Preference, RecordItem
+from kite_memory.model.note import Decision, Fact, Insight, OpenQuestion, Preference, RecordItem
 
 Said = tuple[str, str]
 """Who, and what: a person, their agent, or the outcome of one of its calls."""
@@ -458,6 +459,60 @@ def test_a_long_rule_keeps_its_last_clause() -> None:
     (found,) = items_of([("person", rule), ("agent", "Ok.")])
 
     assert found.body == f"{rule}."
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\f", "\v", "\r"])
+def test_whatever_ends_a_line_keeps_two_rules_apart(end: str) -> None:
+    found = items_of([("person", f"Always weigh crates on the large scale.{end}Never stack crates in the yard"), ("agent", "Ok.")])
+
+    assert [each.title for each in found] == ["Always weigh crates on the large scale", "Never stack crates in the yard"]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("👩\u200d🌾 picks", "👩\u200d🌾 picks"),
+        ("⚠\ufe0f wet", "⚠\ufe0f wet"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("pass\u200dword", "password"),
+        ("pass\u200bword", "password"),
+        ("\u200cpress\ufe0f", "press"),
+        ("a\u202eb", "ab"),
+    ],
+)
+def test_joiners_stay_where_they_change_what_is_seen(said: str, kept: str) -> None:
+    assert clean(said) == kept
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        (
+            "open question, no need to solve it today: should the board keep the weights of sold crates for ever or for two years?",
+            "Should the board keep the weights of sold crates for ever or for two years",
+        ),
+        (
+            "good. one open point (for Ida): which scale do we buy for the lower yard, the Meyer or the Hansen one?",
+            "Which scale do we buy for the lower yard, the Meyer or the Hansen one",
+        ),
+        (
+            "undecided, ask me in spring: whether the export crates of Meyer get printed labels in Dutch",
+            "Whether the export crates of Meyer get printed labels in Dutch",
+        ),
+    ],
+)
+def test_what_a_person_leaves_open_is_a_question_and_no_fact(said: str, title: str) -> None:
+    (found,) = items_of(
+        [
+            ("person", "add the weights to the harvest board"),
+            ("agent", "The board shows the weights of the crates now."),
+            ("person", said),
+            ("agent", "I leave the weights of the crates and the scale of the yard as they are until you have decided it."),
+        ]
+    )
+
+    assert isinstance(found, OpenQuestion)
+    assert (found.origin, found.title.rstrip("?")) == ("user", title)
 
 
 LEADING_ON = ["never", "the", "to", "and", "with", "always", "from", "not", "is"]

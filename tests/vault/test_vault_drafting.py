@@ -24,7 +24,7 @@ from kite_memory.model.note import (
     Scope,
     Topic,
 )
-from kite_memory.vault.drafting import draft, tags_of
+from kite_memory.vault.drafting import Memo, draft, remembered, tags_of
 from kite_memory.vault.links import tame, targets
 from kite_memory.vault.notefile import parse, render
 from kite_memory.vault.wording import note_id
@@ -219,3 +219,18 @@ def test_a_chunk_without_events_still_has_a_time() -> None:
     (made,) = draft(record(fact("T")), replace(chunk(), events=()))
 
     assert made.note.created == SESSION.started
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("*.crate files are never sent", "*.crate files are never sent"),
+        ("#weigh tags are for Ida", "#weigh tags are for Ida"),
+        ("--dry-run is set in the yard", "--dry-run is set in the yard"),
+        ("# Crates\n\nThey are weighed.", "Crates"),
+        ("- crates are weighed", "crates are weighed"),
+        ("> crates are weighed", "crates are weighed"),
+    ],
+)
+def test_a_title_taken_from_a_text_loses_only_the_mark_of_its_line(text: str, title: str) -> None:
+    assert remembered(Memo(text=text), START).title == title

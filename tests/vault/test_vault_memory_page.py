@@ -188,6 +188,40 @@ def test_what_was_asked_is_told_from_what_was_said() -> None:
     assert asked_and_said("It freezes.") == ("", "It freezes.")
 
 
+YOUNG = ["The till has an Atom without a second core, so `hash_all` runs at 35 MB/s"]
+WORTH = [
+    f"The {what} `{name}` is never {done} because of its {why}"
+    for what, name, done, why in (
+        ("row", "north_3", "watered", "clay"),
+        ("pump", "pump_a", "oiled", "bearing"),
+        ("crate", "crate_7", "stacked", "handles"),
+        ("printer", "label_1", "paused", "ribbon"),
+        ("ladder", "ladder_2", "painted", "rungs"),
+        ("vat", "oak_5", "painted", "taste"),
+        ("scanner", "scan_9", "rebooted", "battery"),
+        ("lorry", "lorry_4", "washed", "canvas"),
+        ("kiln", "kiln_8", "opened", "glaze"),
+    )
+]
+
+
+def test_of_a_young_vault_whole_statements_are_on_the_page() -> None:
+    young = [linked(title, "So it is.", kind=NoteKind.INSIGHT) for title in (*YOUNG, "The other one: see above, it was fixed")]
+    grown = [linked(title, "So it is.", kind=NoteKind.INSIGHT) for title in WORTH]
+
+    made, later = (page(graph([replace(each, origin="assistant") for each in notes]), START) for notes in (young, [*young, *grown]))
+
+    assert made.count("[[") == len(YOUNG) and "see above" not in made
+    assert later.count("[[") == len(WORTH) and "Atom" not in later
+
+
+@pytest.mark.parametrize(("given", "shown"), [({"importance": 3}, True), ({}, False), ({"importance": 3, "origin": "tool"}, False)])
+def test_what_a_person_asked_to_keep_is_on_the_page(given: dict[str, Any], shown: bool) -> None:
+    asked = replace(linked("Write the changelog entry before the code", "So it is.", kind=NoteKind.PREFERENCE), origin="user")
+
+    assert ("changelog" in page(graph([replace(asked, **given)]), START)) == shown
+
+
 def test_a_file_is_no_concept() -> None:
     notes = [replace(linked(f"Row {number}", "So.", kind=NoteKind.FACT), entities=("pears/press.py",)) for number in range(9)]
     page_of_it = replace(linked("pears/press.py", "So.", kind=NoteKind.ENTITY), links=())

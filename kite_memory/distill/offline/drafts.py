@@ -201,7 +201,7 @@ def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[O
         conceded = _conceded(turn, event) if opening else ""
         outcome = outcome_of(mine, request_in(turn), failures, _requirement(turn)) if event is last else None
         if outcome is not None:
-            if not only_lists_changes(outcome.sentences, outcome.best, asked_in(turn)):
+            if not (only_lists_changes(outcome.sentences, outcome.best, asked_in(turn)) or any(left_open(turn.asked))):
                 yield _came_of(turn, outcome, mine, conceded, discarded)
         elif found := named_cause(mine):
             yield _settled(turn, found, mine, "insight")

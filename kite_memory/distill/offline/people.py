@@ -457,16 +457,16 @@ def _ordered(said: str, answered: bool) -> str:
 
 _LEFT_OPEN = lazy_regex(
     r"(?:(?:still|one|an?) )?(?:open (?:question|point|issue)|unresolved|undecided|to be decided|tbd)\b"
-    r"\s*(?:[:—–]|\s-)\s*(?P<what>\S.+)"
+    r"(?:\s*[,(][^:—–]{2,60})?\s*(?:[:—–]|\s-)\s*(?P<what>\S.+)"
     r"|(?P<whole>(?:(?:we|i)(?:'ve| have)?(?: still)? (?:have not|haven'?t|not)(?: yet)? (?:decided|settled|agreed)"
     r"|(?:we|i) (?:still )?(?:need|have) to (?:decide|agree on)|(?:it|this) is (?:still )?(?:undecided|an open question))\b.+)",
     re.IGNORECASE | re.DOTALL,
 )
 
 
-def left_open(event: Event) -> Iterator[str]:
+def left_open(event: Event | None) -> Iterator[str]:
     """Yield what a message names as an open question, if that says what it is about."""
-    for sentence in sentences_of(event, event.text):
+    for sentence in sentences_of(event, event.text) if event is not None else ():
         text = without_opening(sentence.text)
         if sentence.words <= 60 and (found := _LEFT_OPEN.match(text)) and not MACHINE.search(text):
             what = found["what"] or found["whole"]
