@@ -290,6 +290,7 @@ def test_a_person_is_asked_before_settings_change(machine: Machine) -> None:
 
 
 def test_up_asks_a_person_and_goes_on_without_the_hooks(machine: Machine) -> None:
+    (machine.home / ".claude").mkdir(exist_ok=True)
     up = at_a_terminal(machine, ["up"], typed=[("[Y/n", b"n\n")])
 
     assert up.code == 0
