@@ -210,6 +210,24 @@ def test_a_cause_that_the_person_goes_on_from_is_kept(said: str) -> None:
     assert any("stale cache key" in item.title for item in found)
 
 
+@pytest.mark.parametrize("announced", ["There are two reasons:", "I found two causes:", "I traced it to one of the fixtures:"])
+def test_causes_in_a_list_are_asserted_where_nothing_calls_them_possible(announced: str) -> None:
+    listed = (
+        "\n- The `Clock` fixture is shared between workers, because it is session-scoped, so two tests move the same time."
+        "\n- The `Queue` is never drained when a test raises, since `close()` is skipped, and the next test reads its rest.\n"
+    )
+
+    assert any("never drained" in item.body for item in items_of(*chat("why is the test flaky?", announced + listed)))
+
+
+def test_a_cause_is_not_named_after_what_the_agent_clears() -> None:
+    cause = "It happens because the flush is skipped when the timer fires twice, so the last batch never reaches the disk at all."
+
+    (found,) = items_of(*chat("go on please with it", f"`queue.py` is not involved. {cause}"))
+
+    assert "queue.py" not in found.title
+
+
 @pytest.mark.parametrize(
     "said", ["undo that, I never asked for LMDB", "revert this", "please roll it back", "no, not LMDB", "undo your change"]
 )
