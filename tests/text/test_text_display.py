@@ -93,11 +93,11 @@ class TestGist:
         assert gist(plan, 160) == '"Plan: Pump" (1) Mend the old pump (pump.py): Read the pressure; Close the valve at night'
 
     def test_the_reason_for_what_is_asked_is_kept(self) -> None:
-        of_gates = "The gates by the wall are green and were painted in the spring of last year by two people."
+        of_gates = "The gates by the wall are green this year."
         reason = "With 900 rows it stops, 500 rows go well."
         prompt = f"The log is here. {of_gates} {reason} {of_gates.replace('green', 'blue')} Please add a limit for the pump."
 
-        assert gist(prompt, 120) == f'"The log is here. … {reason} … Please add a limit for the pump."'
+        assert gist(prompt, 110) == f'"The log is here. … {reason} … Please add a limit for the pump."'
 
     def test_of_a_short_question_below_a_log_the_question_is_shown(self) -> None:
         log = "time=09:00 level=INFO msg=watered row=9\n" * 30

@@ -66,7 +66,7 @@ class TestChanges:
         assert "; unverified: `" in failed and failed.endswith("` ran since, run it again")
 
     def test_what_a_script_that_checks_the_format_lists_is_why_it_failed(self) -> None:
-        said = "These files need to be formatted:\n\nsrc/pear.go\nsrc/plum.go\n\nTo fix: mise run fmt\n[lint:fmt] ERROR task failed"
+        said = "row watered\n" * 20 + "These files need to be formatted:\n\nsrc/pear.go\nsrc/plum.go\n\nERROR task failed"
 
         (failed,) = lines_of(Work().ran("mise run lint:fmt", said, "failed"), BriefPart.FAILED)
         assert "These files need to be formatted: src/pear.go src/plum.go" in failed
