@@ -257,7 +257,7 @@ def _sentences_that_ask(prompt: str, length: int) -> str:
             kept[at] = said_here
             room -= len(said_here) + _GAP
     before = [-1, *sorted(kept)]
-    gaps = ("" if at - earlier == 1 or kept[earlier].endswith("…") else "… " for earlier, at in pairwise(before))
+    gaps = ("" if at - earlier == 1 or kept.get(earlier, "").endswith("…") else "… " for earlier, at in pairwise(before))
     return " ".join(f"{gap}{kept[at]}" for gap, at in zip(gaps, before[1:], strict=True))
 
 
@@ -564,15 +564,15 @@ def answered_part(text: str, prompt: str, length: int) -> str:
             return clip(" ".join(offered), length)
         if not wanted and (found := outline(text)) is not None and len(found.steps) > 1:
             return gist(text, length).replace('"', "")
-        first = split_sentences(" ".join(plain_lines(text[:_LAST_LINES])[:3]))
-        begins = clip(next((said for said in first if len(said.split()) >= _WORDS_OF_A_SENTENCE), ""), length // 3)
-        return f"{begins.removesuffix('…')} … {ending(text, length - len(begins)).removeprefix('…')}"
-    nearest = max(range(len(lines)), key=lambda at: (len(wanted & long_words(lines[at])), at), default=0)
-    length = length * 3 // 4  # a remark needs less than an approval
-    if len(wanted & long_words(lines[nearest])) < min(2, len(wanted)):
-        return ending(text, length)
-    about, last = " ".join(lines[nearest:]), clip(split_sentences(lines[-1])[-1], length // 2)
-    return about if len(about) <= length else f"{clip(about, length - len(last)).removesuffix('…')} … {last}"
+    else:
+        length = length * 3 // 4  # a remark needs less than an approval
+        nearest = max(range(len(lines)), key=lambda at: (len(wanted & long_words(lines[at])), at))
+        if len(wanted & long_words(lines[nearest])) >= min(2, len(wanted)):
+            about, last = " ".join(lines[nearest:]), clip(split_sentences(lines[-1])[-1], length // 2)
+            return about if len(about) <= length else f"{clip(about, length - len(last)).removesuffix('…')} … {last}"
+    first = split_sentences(" ".join(plain_lines(text[:_LAST_LINES])[:3]))
+    begins = clip(next((said for said in first if len(said.split()) >= _WORDS_OF_A_SENTENCE), ""), length // 3)
+    return f"{begins.removesuffix('…')} … {ending(text, length - len(begins)).removeprefix('…')}"
 
 
 def ungreeted(text: str) -> str:

@@ -148,6 +148,9 @@ class TestGist:
         assert about in gist(plan, 640)
         assert about not in gist(plan, 160)
 
+    def test_a_first_sentence_that_is_too_long_leaves_a_gap(self) -> None:
+        assert gist("1111111111111111. . 1", 20) == '"… . 1"'
+
     @given(st.text("ab#*-1. \n`❯$:", max_size=300), st.integers(20, 200))
     def test_any_prompt_has_one(self, prompt: str, length: int) -> None:
         assert len(gist(prompt, length)) <= 2 * length + 300

@@ -1060,7 +1060,7 @@ class TestRefers:
     def test_with_hardly_a_word_in_common_the_end_of_the_message_is_shown(self) -> None:
         said = f"Water the ninth row.\n\n{self.LONG}\n\nI would dig a pond.\n\n---\n\nIt holds for ten years."
 
-        assert self.first(said, "check again").endswith('I would dig a pond. It holds for ten years."')
+        assert self.first(said, "check again").endswith('Water the ninth row. … I would dig a pond. It holds for ten years."')
 
     def test_the_persons_request_goes_before_what_was_only_pasted(self) -> None:
         pasted = "error: pump: no pressure\nexit status 1\n" + "target: declined\n" * 20
