@@ -351,6 +351,26 @@ def test_a_command_that_left_an_apostrophe_unquoted_is_replaced(interpreter: str
     assert broken not in installed(before)
 
 
+def test_a_rule_that_a_person_added_after_ours_had_gone_stays() -> None:
+    installed = after_install("{}\n")
+    own = json.dumps({"permissions": {"allow": [OPENS_NOTES[0]]}})
+    again = after_install(own)
+    history = (own, installed, "{}\n")
+
+    without_hooks = plan_uninstall(own, history[1:])
+    unchanged, changed = (plan_uninstall(text, history) for text in (again, f"{again}\n"))
+
+    assert isinstance(without_hooks, Nothing)
+    assert isinstance(unchanged, Edit) and unchanged.after == own
+    assert isinstance(changed, Edit) and json.loads(changed.after or "") == json.loads(own)
+
+
+def after_install(text: str) -> str:
+    plan = plan_install(text, COMMAND, allow=OPENS_NOTES)
+    assert isinstance(plan, Edit) and plan.after is not None
+    return plan.after
+
+
 MAY = (
     None,
     "{}\n",
