@@ -33,6 +33,7 @@ _UNQUOTED_ON_WINDOWS = re.compile(r"\"?[A-Za-z]:/")
 _WORD_ON_WINDOWS = re.compile(r"\"([^\"]*)\"|(\S+)")
 _BETWEEN_QUOTES = re.compile(r"\"[^\"]*\"|'[^']*'")
 _GOES_ON = re.compile(r"[;|\n]|(?<!>)&(?![>\d])\s*\S")
+_ENDS_WELL = re.compile(r"\s*(\|\||;)\s*(true|:|exit 0)\s*$")
 _CALLS = "& "
 """What PowerShell needs before a quoted program, which it takes for a mere string otherwise."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
@@ -77,9 +78,9 @@ def shell_line(words: Sequence[str], *, windows: bool) -> str:
 def is_ours(command: str) -> bool:
     """Return whether the program that a shell line starts is our client: ``kmem-hook``, or an interpreter on its file.
 
-    A line of the person's own that only mentions it is theirs, and one that goes on with another command.
+    A line of the person's own that only mentions it is theirs, and one that goes on with another command that does something.
     """
-    slashed = command.replace("\\", "/").removeprefix(_CALLS)
+    slashed = _ENDS_WELL.sub("", command.replace("\\", "/")).strip().removeprefix(_CALLS)
     if _GOES_ON.search(_BETWEEN_QUOTES.sub("", slashed)):
         return False
     try:

@@ -276,6 +276,7 @@ def test_status_of_nothing_misses_everything(text: str | None) -> None:
     [
         *("kmem-hook", "/usr/bin/kmem-hook --agent codex", "KMEM_HOME=/x A=b kmem-hook", r"C:\Tools\kmem-hook.exe"),
         *(COMMAND, OLDER, fast_command(), "kmem-hook 2>&1", "kmem-hook &>/dev/null", "'/opt/a;b&c d/kmem-hook'"),
+        *("kmem-hook --agent codex || true", "kmem-hook; exit 0", "kmem-hook\n"),
     ],
 )
 def test_ours_is_known_again(command: str) -> None:
