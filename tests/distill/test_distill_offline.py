@@ -622,6 +622,22 @@ def test_a_title_that_names_nothing_is_preceded_by_its_subject(said: str, title:
     assert found.title.startswith(title)
 
 
+@pytest.mark.parametrize(
+    "cleared",
+    [
+        "`FeedIndex` is not involved.",
+        "`FeedIndex` works there.",
+        "`FeedIndex` was ruled out first.",
+        "`FeedIndex` was the first idea. But it has nothing to do with them.",
+    ],
+)
+def test_what_a_message_clears_is_no_subject_of_a_title(cleared: str) -> None:
+    said = f"{cleared} Each run writes the rows whose names begin alike to one place because nothing compares all the rest of them."
+    found = distilled(event(1, "The second run must never be slower than the first run."), agent(2, said))
+
+    assert not [each.title for each in found if each.title.startswith("`Feed")]
+
+
 def test_code_that_lost_keeps_its_marks_and_is_no_reason_for_itself() -> None:
     said = "Serve it as a plain binary rather than a bare `go run`."
 
