@@ -595,10 +595,24 @@ POSSIBLE = """`ParseFeed` loses rows. There are three possible causes:
 `FeedWriter` was ruled out because its output has 412 rows, as many as `feeds.csv` has in the test."""
 
 
-def test_what_is_only_possible_is_no_fact() -> None:
-    (found,) = distilled(event(1, "why do feeds lose rows?"), agent(2, POSSIBLE))
+@pytest.mark.parametrize(
+    "introduced", ["There are three possible causes:", "It is probably one of two readers:", "There are two likely root causes:"]
+)
+def test_what_is_only_possible_is_no_fact(introduced: str) -> None:
+    said = POSSIBLE.replace("There are three possible causes:", introduced)
+    (found,) = distilled(event(1, "why do feeds lose rows?"), agent(2, said))
 
     assert "FeedWriter" in found.body and "FeedReader" not in found.body and "FeedIndex" not in found.body
+
+
+@pytest.mark.parametrize(
+    "introduced", ["There are two reasons for it:", "I found three causes:", "I traced it to one of the readers:"]
+)
+def test_the_causes_that_were_found_are_facts(introduced: str) -> None:
+    said = POSSIBLE.replace("There are three possible causes:", introduced)
+    (found,) = distilled(event(1, "why do feeds lose rows?"), agent(2, said))
+
+    assert "FeedReader" in found.body and "FeedIndex" in found.body
 
 
 @pytest.mark.parametrize(

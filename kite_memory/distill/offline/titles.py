@@ -469,7 +469,8 @@ def _is_cleared(text: str, following: Sentence | None) -> bool:
 
 _CLEARS = lazy_regex(
     r"\b(?:is|are|was|were)(?:n['’]?t| not)\b|\b(?:has|have|had|with) nothing\b"
-    r"|\bnot (?:involved|affected|at fault|to blame|related)\b|\b(?:neither|nor|fine|ok(?:ay)?|works?|worked|healthy|innocent|correct(?:ly)?|unrelated|unaffected|ruled out)\b"
+    r"|\bnot (?:involved|affected|at fault|to blame|related)\b"
+    r"|\b(?:neither|nor|fine|ok(?:ay)?|works?|worked|healthy|innocent|correct(?:ly)?|unrelated|unaffected|ruled out)\b"
     r"|\blook(?:s|ed)? (?:good|right|clean|suspicious)\b|\bas (?:expected|intended|designed|it should)\b",
     re.IGNORECASE,
 )
