@@ -27,8 +27,11 @@ _MEANS_ALL = lazy_regex(r"\ball(?: of (?:them|these|those)| (?:three|four|five|s
 _GREETING = r"(?:hi|hello|hey|good morning|hallo|guten morgen|bonjour|hola)(?: there| all| claude| codex)?"
 _GREETS = lazy_regex(rf"\A\W{{0,3}}{_GREETING}\b[,!. ]{{1,3}}", re.IGNORECASE)
 _CHATTER = lazy_regex(
-    rf"\W{{0,3}}(?:{_GREETING}|good (?:question|catch|point|idea)|great|thanks|thank you|sure|ok(?:ay)?|perfect|excellent"
-    r"|absolutely|got it|alright|of course|you['’]re (?:absolutely )?right|danke|merci|gracias)\b[^.!?]{0,40}[.!…,:]{0,3}",
+    rf"\W{{0,3}}(?:(?:{_GREETING}|you['’]re (?:absolutely )?right)\b[^.!?:]{{0,20}}"
+    r"|(?:good (?:question|catch|point|idea)|great|thanks|thank you|sure|ok(?:ay)?|perfect|excellent|absolutely|got it|alright"
+    r"|of course|danke|merci|gracias)\b(?:[ ,]{1,2}(?:thanks|thank you|so much|very much|a lot|again|then|now|thing|work|job"
+    r"|question|claude|codex|for (?:the|your|that|this|all)(?: \w{1,12})?|that (?:works|helps)|makes sense|sounds good"
+    r")\b){0,4})[.!…,:]{0,3}",
     re.IGNORECASE,
 )
 
