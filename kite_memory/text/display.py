@@ -547,10 +547,7 @@ def ending(text: str, length: int) -> str:
 
 
 def answered_part(text: str, prompt: str, length: int) -> str:
-    """Return what a prompt answers in a message: all of a short one, the items that it names, or the closing question.
-
-    Else the lines that share most words with the prompt, and the last sentence.
-    """
+    """Return what a prompt answers in a message: all, the items it names, the closing question, or what shares its words."""
     lines = [line for line in plain_lines(text[-_LAST_LINES:]) if line.strip("-*_ ")]
     if len(text) <= _LAST_LINES and len(" ".join(lines)) <= length:
         return " ".join(lines)
