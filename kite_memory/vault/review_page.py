@@ -11,10 +11,11 @@ from typing import Literal, get_args
 from urllib.parse import quote, unquote
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import REVIEW_SPLIT, Note, NoteStatus, Scope
+from kite_memory.model.note import REVIEW_SPLIT, Note, NoteStatus
 from kite_memory.text import lazy_regex
 from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
+from kite_memory.vault.drafting import applies_everywhere
 from kite_memory.vault.links import tame, tame_line, titled
 from kite_memory.vault.wording import digest, one_line
 
@@ -86,7 +87,7 @@ class WaitingNote:
             return ""
         if self.note.origin == "tool":
             return "only a tool said it"
-        if self.note.scope is Scope.GLOBAL and self.note.origin != "user":
+        if applies_everywhere(self.note.scope, self.note.project) and self.note.origin != "user":
             return "an agent said it, and it would hold in every project"
         return "the extractor was not sure of it" if self.note.evidence else "it was taken in from elsewhere, not from a transcript"
 

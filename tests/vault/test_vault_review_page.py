@@ -284,6 +284,7 @@ def test_no_line_of_a_persons_is_ever_lost(data: st.DataObject) -> None:
     [
         ({"origin": "tool"}, "only a tool said it"),
         ({"origin": "assistant", "scope": Scope.GLOBAL, "project": ""}, "an agent said it, and it would hold in every project"),
+        ({"origin": "assistant", "scope": Scope.SHARED, "project": ""}, "an agent said it, and it would hold in every project"),
         ({"origin": "assistant", "scope": Scope.PROJECT}, "the extractor was not sure of it"),
         ({"origin": "assistant", "scope": Scope.PROJECT, "evidence": ()}, "it was taken in from elsewhere, not from a transcript"),
         ({"conflicts": ("frost-feb26",)}, ""),
