@@ -46,7 +46,7 @@ def _daemon() -> int:
 
 
 def _print(text: str) -> None:
-    if sys.stderr is not None:  # under pythonw there is none
+    if sys.stderr is not None:  # pythonw has no console
         sys.stderr.write(text)
 
 
