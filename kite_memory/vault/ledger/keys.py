@@ -93,7 +93,7 @@ class KeyRows:
     def keyed(self, place: KeyPlace) -> list[KnownFile]:
         """Return the notes that have this key in this place; no copies, and no rejected ones.
 
-        The one with the highest id counts, which is the same on every machine, and mostly the newest; its file is the first.
+        The one with the highest id counts, which is the same on every machine; its file is the first.
         """
         found = known_where(
             self._database,
