@@ -248,6 +248,38 @@ def test_a_request_in_the_form_of_a_question_is_a_wish(said: str) -> None:
     assert isinstance(wish, Preference)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ich habe lange überlegt: ab jetzt immer kilo statt zentner",
+        "j'ai bien réfléchi : à partir de maintenant toujours en kilos",
+        "lo pensé bien: a partir de ahora usa siempre kilos",
+        "考虑到买家，以后一律用公斤",
+        "我想想后决定：以后一律用公斤",
+        "買い手のことを考えてみますと、今後は必ずキロで書いてください。",
+    ],
+)
+def test_a_rule_after_what_was_considered_for_it_is_a_preference(said: str) -> None:
+    (wished,) = items(said, "OK.")
+
+    assert isinstance(wished, Preference)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ich überlege noch, ab jetzt immer kilo statt zentner",
+        "j'y réfléchis, à partir de maintenant toujours en kilos",
+        "tengo que pensarlo, a partir de ahora usar siempre kilos",
+        "我再想想，以后一律用公斤",
+        "让我考虑一下，以后一律用公斤",
+        "考えさせて、今後は必ずキロで",
+    ],
+)
+def test_what_a_person_still_considers_is_no_preference(said: str) -> None:
+    assert not items(said, "OK.")
+
+
 def test_please_before_a_wish_is_not_taken_for_an_assent() -> None:
     (wish,) = items("bitte keine abkürzungen in den überschriften, die leser sind schüler", "Ist gut.")
 

@@ -96,7 +96,8 @@ def settled_sentences(said: Sequence[Sentence]) -> list[Sentence]:
 
 _POSSIBLE = re.compile(
     r"\b(?:options|alternatives|possibilities|possible \w+|(?:could|might|may) be|could (?:either|do)|which of"
-    r"|(?:is|be|either|probably) one of|one of (?:these|the following|two|three)"
+    r"|(?:could|might|may|must|probably|likely|either)\b[^.!?]{0,60}\bone of|one of (?:these|those|the following)"
+    r"|(?:potential|likely|plausible|alternative)(?: \w+)? (?:explanations|causes|reasons)"
     r"|(?:two|three|four|five|several|some|possible|potential|alternative|a few|a couple of|\d)(?: \w+)? (?:outcomes?|options?"
     r"|approaches|possibilities|ways|choices|scenarios|alternatives|paths|directions|strategies))\b"
     r"[^.!?]*[:?]$",

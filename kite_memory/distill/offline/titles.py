@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 
 from kite_memory.distill.offline.wording import (
     CAUSE,
@@ -28,7 +28,7 @@ from kite_memory.distill.offline.wording import (
     without_opening,
 )
 from kite_memory.distill.parse_answer import TITLE_CHARS
-from kite_memory.distill.prose import one_line, stems
+from kite_memory.distill.prose import TAKEN_BACK, one_line, stems
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip
 
@@ -116,20 +116,34 @@ def title_of(sentence: str) -> str:
         text = text[opening.end() :]
         if chosen and not text[:1].isupper() and not VERB.search(text[:_TITLE]) and not VERB_OF_ORDER.match(text):
             text = f"{chosen} {text}"
-    head = text
+    head = _first_clause(text)
+    if _is_condition(head) and "," not in head and (condition := _CONDITION.match(text)):
+        head = _first_clause(text[condition.end() :])
+    return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, _TITLE)
+
+
+_CONDITION = lazy_regex(r"[^,]+,\s+(?:then\s+)?(?=\S+\s+\S+\s+\S+\s+\S)")
+"""Where or when a sentence holds, before its main clause: left out of the title if there is no room for both."""
+
+
+def _first_clause(text: str) -> str:
     fits = len(text.split()) <= _SHORT_TITLE
     whole = len(text.split()) <= _TITLE_WORDS and len(text) <= _TITLE
     ends = [*_CLAUSE_END.finditer(text)]
     limit = max((end.start() for end in ends if whole and _LIMITS.match(text, end.end())), default=-1)
-    conditional = _DEPENDENT.match(text) is not None or _PREPOSITION.match(text) is not None
+    head = text
     for end in ends:
-        if conditional and not is_whole(text[: end.start()]):
-            continue
-        if end.start() > limit and len(text[: end.start()].split()) >= 4 and not (fits and end.group().startswith(",")):
-            head = text[: end.start()]
+        before = text[: end.start()]
+        asserts = end.group()[0] in ".!?" or not _is_condition(before)
+        if end.start() > limit and len(before.split()) >= 4 and asserts and not (fits and end.group().startswith(",")):
+            head = before
             break
-    head = _balanced(" ".join(_whole(head.split())).strip(" .:;,-—–\"'"))
-    return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, _TITLE)
+    return _balanced(" ".join(_whole(head.split())).strip(" .:;,-—–\"'"))
+
+
+def _is_condition(head: str) -> bool:
+    """Return whether the head of a sentence says no more than where or when it holds."""
+    return bool(_DEPENDENT.match(head) or _PREPOSITION.match(head)) and not is_whole(head)
 
 
 _RANKED = lazy_regex(
@@ -429,20 +443,35 @@ def _subject(sentence: Sentence, said: Sequence[Sentence], request: str) -> str:
     if (question := _question(request)) and not stems(question) <= sentence.stems:
         return question
     at = said.index(sentence) if sentence in said else 0
-    before = [each.text for each in reversed(said[max(0, at - _BEFORE) : at]) if not _DISMISSES.search(each.text)]
+    blamed = [each for each, following in zip_longest(said, said[1:]) if not _is_cleared(each.text, following)]
+    before = [each.text for each in reversed(said[max(0, at - _BEFORE) : at]) if each in blamed]
     own = sentence.text.lower()
     for names in (_CODE_FIRST, _FILE):
         for found in (found for text in before for found in names.finditer(text)):
             if _may_be_subject(found["name"], own):
                 return f"`{found['name']}`"
-    named = Counter(found["name"] for each in said for found in _CODE_NAMED.finditer(each.text))
+    named = Counter(found["name"] for each in blamed for found in _CODE_NAMED.finditer(each.text))
     for name, times in named.most_common(2):
         if times >= (2 if name in request or not CODE.search(own) else _OFTEN) and _may_be_subject(name, own):
             return f"`{name}`"
     return ""
 
 
-_DISMISSES = lazy_regex(r"\b(?:not|never|fine|ok(?:ay)?|works?|ruled out|unrelated)\b|n't\b", re.IGNORECASE)
+def _is_cleared(text: str, following: Sentence | None) -> bool:
+    """Return whether a sentence, or the one that goes on about its subject, says that what it names is not at fault."""
+    if _CLEARS.search(text) or TAKEN_BACK.search(text):
+        return True
+    return following is not None and _GOES_ON_ABOUT_IT.match(following.text) is not None and _is_cleared(following.text, None)
+
+
+_CLEARS = lazy_regex(
+    r"\b(?:is|are|was|were)(?:n['’]?t| not)\b|\b(?:has|have|had|with) nothing\b"
+    r"|\bnot (?:involved|affected|at fault|to blame|related)\b"
+    r"|\b(?:neither|nor|fine|ok(?:ay)?|works?|worked|healthy|innocent|correct(?:ly)?|unrelated|unaffected|ruled out)\b"
+    r"|\blook(?:s|ed)? (?:good|right|clean|suspicious)\b|\bas (?:expected|intended|designed|it should)\b",
+    re.IGNORECASE,
+)
+_GOES_ON_ABOUT_IT = lazy_regex(r"(?:but |yet |and )?(?:it|that|this|they|these|those|neither|both)\b", re.IGNORECASE)
 
 
 def _may_be_subject(name: str, own: str) -> bool:
