@@ -515,8 +515,9 @@ _UNSET = re.compile(
 )
 _SETS = re.compile(r"(?:^|[\s;&])([A-Z_][A-Z0-9_]*)=")
 _ACTS = re.compile(
-    r"\b(?:install|add|start|restart|init|login|sync|update|upgrade|enable|create|build|compile|download|fetch|clone|checkout"
-    r"|switch|ssh-add|chmod|chown|mkdir|touch|cp|mv|ln|source|export)\b|\bup\b"
+    r"(?:^|[;&|\n])\s*(?!(?:ls|cat|echo|grep|rg|find|head|tail|git (?:log|grep|show|diff|commit|fetch))\b)(?:[\w./=:@+-]+\s+){0,4}"
+    r"(?:install|add|start|restart|init|login|sync|update|upgrade|enable|create|build|compile|download|fetch|clone|checkout"
+    r"|switch|ssh-add|chmod|chown|mkdir|touch|cp|mv|ln|source|export|up)(?![\w./-])"
 )
 """What helped, if it was run between a failure and a success."""
 _PROVES_NOTHING = re.compile(r"\|\|\s*(?:true|:|echo)\b|\s(?:-n|--dry-run\S*|--help|--version)(?:\s|$)")

@@ -91,7 +91,9 @@ _UNMARKED = lazy_regex(
 _QUOTED = lazy_regex(
     r"\"[^\"]*(?:\"|$)|“[^”]*(?:”|$)|„[^“”]*(?:[“”]|$)|«[^»]*(?:»|$)|(?<!\w)'[^'\n]{3,}'(?!\w)|`[^`]+`",
 )
-_CLAUSE = lazy_regex(r"[;:—–]|,|\s-\s|\b(?:but|and then|so)\b", re.IGNORECASE)
+_CLAUSE = lazy_regex(
+    r"[;:—–]|,|\s-\s|\b(?:but|and then|so|and(?= (?:i|we)(?:'ve| have)? (?:decided|agreed|chose|settled)))\b", re.IGNORECASE
+)
 _HANDLED_TEXT = lazy_regex(
     r"\b(?:translate|rephrase|reword|proofread|summari[sz]e|explain|quote|paste|rename|replace|the (?:text|string|sentence"
     r"|message|label"
@@ -160,7 +162,7 @@ def is_own_word(text: str, said: re.Match[str], *, by_name: bool = False) -> boo
     It is not where they ask about it, suppose or deny it, or report what somebody else says; a colleague's word counts as theirs
     unless ``by_name``.
     """
-    begins = max((end.end() for end in _CLAUSE.finditer(text, 0, said.start())), default=0)
+    begins = max((end.end() for end in _CLAUSE.finditer(text, 0, said.end()) if end.end() <= said.start()), default=0)
     before = text[begins : said.start()]
     if _INDIRECT.search(before) or _DENIED.search(before) or _REPORTED.search(before) or _HANDLED_TEXT.search(text[: said.start()]):
         return False
@@ -260,8 +262,8 @@ def stated_decisions(event: Event) -> Iterator[Sentence]:
 
 
 _TO_LEARN = lazy_regex(
-    r"(?: you)? to (?:understand|know|see|learn|hear|check|find|figure|ask|talk|discuss|compare|look|read|explore|investigate"
-    r"|think)\b",
+    r"(?: you)? to (?:(?:understand|know|learn|hear|find|figure|talk|discuss|think)\b"
+    r"|(?:see|check|ask|compare|look|read|explore|investigate)\b(?!(?!.*\b(?:first|guess\w*)\b).*\b(?:instead of|rather than)\b))",
     re.IGNORECASE,
 )
 
@@ -487,17 +489,14 @@ _NO_ANSWER = lazy_regex(
     re.IGNORECASE,
 )
 _UNDECIDED = lazy_regex(
-    r"\W*(?:(?:well|no|hm+|ok(?:ay)?|sorry|please)\W+)?(?:neither|none of|both\W+$|(?:let'?s|can we|we should|i (?:want|need|have"
-    r"|'d like) to) "
-    r"(?:first )?(?:discuss|talk|think|see|understand|know|check|ask|wait)|i'?d like to|(?:first )?(?:explain|tell me|clarify"
-    r"|elaborate|ask \w+"
-    r"|compare|describe|help me)\b|i(?:'m| am)? (?:not sure|unsure|have no|(?:don'?t|do not) (?:know|care|mind|have|understand"
-    r"|see)|need (?:more|time))|no (?:idea|clue|opinion)|depends"
-    r"|it depends|more (?:info|detail|context)|which|wait\b|later\b|maybe|perhaps|weder|kein[es]* (?:davon|von)|lass uns|erklär"
-    r"|weiß nicht"
-    r"|ich weiß nicht|vielleicht|frag\b|aucune?\b|ni l['’]un|je ne sais|explique|discutons|peut-être|ningun[oa]|ni uno"
-    r"|no (?:lo )?sé"
-    r"|explica|hablemos|quizás?|depende)",
+    r"\W*(?:(?:well|no|hm+|ok(?:ay)?|sorry|please)\W+)?(?:both\W+$|(?:neither|none of|(?:let'?s|can we|we should|i (?:want|need"
+    r"|have|'d like) to) (?:first )?(?:discuss|talk|think|see|understand|know|check|ask|wait)|i'?d like to|(?:first )?(?:explain"
+    r"|tell me|clarify|elaborate|ask \w+|(?:compare|describe)(?! by\b)|help me)|i(?:'m| am)? (?:not sure|unsure|have no"
+    r"|(?:don'?t|do not) (?:know|care|mind|have|understand|see)|need (?:more (?:time|info\w*|details?|context)|time))"
+    r"|no (?:idea|clue|opinion)|(?:it )?depends|more (?:info\w*|details?|context)|which"
+    r"|(?:wait|later)(?=\W*$|\s*[,.!;:—–]| (?:a|please|until (?:i|we))\b)|maybe|perhaps|weder|kein[es]* (?:davon|von)|lass uns"
+    r"|erklär\w*|(?:ich )?weiß nicht|vielleicht|frag|(?:aucune?|ningun[oa])(?=\W*$| d(?:es?|['’]\w+)\b)|ni l['’]un|je ne sais"
+    r"|explique|discutons|peut-être|ni uno|no (?:lo )?sé|expl[ií]ca\w*|hablemos|quizás?|depende)\b)",
     re.IGNORECASE,
 )
 """Typed instead of an answer: a refusal of all, or a wish to know or to think first."""
