@@ -225,6 +225,7 @@ THEIR_WORD = [
     "Some rules for this repo:\n- always sign commits\n- never push to main",
     "From now on, never push to main. No exceptions.",
     "I prefer small commits over one large commit.",
+    'Labels are 4" wide and 2 high. From now on, always print them in black.',
     "We want to ask for consent instead of assuming it, because the law requires it.",
     "I want to see errors in the log instead of a popup because popups stop the printer.",
     "The customer asked for speed and we decided to use Postgres instead of SQLite because of the locks.",

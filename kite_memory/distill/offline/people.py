@@ -186,16 +186,19 @@ def own_sentences(event: Event, said: str) -> list[Sentence]:
     found = sentences_of(event, own_part(said))
     gone = taken_back([each.text for each in found])
     kept: list[Sentence] = []
-    block, marks = -1, 0
+    block, marks, mark = -1, 0, _MARK
     for at, each in enumerate(found):
-        block, marks = each.block, marks if each.block == block else 0
+        if each.block != block:
+            block, marks = each.block, 0
+            whole = " ".join(one.text for one in found[at:] if one.block == block)
+            mark = _MARK if len(_MARK.findall(whole)) % 2 == 0 else _NO_INCH
         if marks % 2 == 0 and at not in gone:
             kept.append(each)
-        marks += len(_MARK.findall(each.text))
+        marks += len(mark.findall(each.text))
     return kept
 
 
-_MARK = lazy_regex(r"[\"“”]")
+_MARK, _NO_INCH = lazy_regex(r"[\"“”]"), lazy_regex(r"(?<!\d)[\"“”]")
 
 
 def wishes(event: Event) -> Iterator[Sentence]:
