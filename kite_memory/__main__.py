@@ -33,18 +33,21 @@ def _daemon() -> int:
 
             return run_daemon(settings, lock)
     except KiteError as error:
-        sys.stderr.write(f"error: {error}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
+        _print(f"error: {error}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
         return error.exit_code
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        sys.stderr.write(f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}\n")
+        _print(f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}\n")
         return 1
     except Exception as error:  # noqa: BLE001 - the edge of the process
-        sys.stderr.write(
-            f"error: {type(error).__name__}: {error}\nhint: this is a bug in kmem; report what `kmem --debug daemon` prints\n"
-        )
+        _print(f"error: {type(error).__name__}: {error}\nhint: this is a bug in kmem; report what `kmem --debug daemon` prints\n")
         return 70
+
+
+def _print(text: str) -> None:
+    if sys.stderr is not None:  # pythonw has no console
+        sys.stderr.write(text)
 
 
 main()

@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -33,6 +33,7 @@ _UNQUOTED_ON_WINDOWS = re.compile(r"\"?[A-Za-z]:/")
 _WORD_ON_WINDOWS = re.compile(r"\"([^\"]*)\"|(\S+)")
 _BETWEEN_QUOTES = re.compile(r"\"[^\"]*\"|'[^']*'")
 _GOES_ON = re.compile(r"[;|\n]|(?<!>)&(?![>\d])\s*\S")
+_ENDS_WELL = re.compile(r"\s*(\|\||;)\s*(true|:|exit 0)\s*$")
 _CALLS = "& "
 """What PowerShell needs before a quoted program, which it takes for a mere string otherwise."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
@@ -77,9 +78,9 @@ def shell_line(words: Sequence[str], *, windows: bool) -> str:
 def is_ours(command: str) -> bool:
     """Return whether the program that a shell line starts is our client: ``kmem-hook``, or an interpreter on its file.
 
-    A line of the person's own that only mentions it is theirs, and one that goes on with another command.
+    A line of the person's own that only mentions it is theirs, and one that goes on with another command that does something.
     """
-    slashed = command.replace("\\", "/").removeprefix(_CALLS)
+    slashed = _ENDS_WELL.sub("", command.replace("\\", "/")).strip().removeprefix(_CALLS)
     if _GOES_ON.search(_BETWEEN_QUOTES.sub("", slashed)):
         return False
     try:
@@ -217,9 +218,9 @@ def plan_uninstall(text: str | None, earlier: Sequence[str | None] = (), *, comm
     """
     if text is None or not text.strip(_BLANK):
         return Nothing(because="our hooks are not installed")
-    rules = [rule for rule in OPENS_NOTES if not (earlier and _was_theirs(earlier[-1], rule))]  # the oldest has no traces of ours
     places = tuple(_ours(_root(text, comments)))
-    if not places and not (earlier and any(_holds(text, rule, comments) for rule in rules)):
+    rules = _rules_of_ours((*reversed(earlier), text), comments)
+    if not places and not rules:
         return Nothing(because="our hooks are not installed")
     because = "removes our hooks and nothing else"
     for old in earlier if places else ():
@@ -246,7 +247,7 @@ def status(text: str | None, events: Sequence[str] = EVENTS, *, comments: bool =
     return Status(hooks=hooks, missing=tuple(event for event in events if event not in wired), disabled=disabled)
 
 
-def _became(old: str | None, text: str, command: str, events: Sequence[str], allow: Sequence[str], rules: Sequence[str]) -> bool:
+def _became(old: str | None, text: str, command: str, events: Sequence[str], allow: Sequence[str], rules: Collection[str]) -> bool:
     """Return whether our hooks turn ``old`` into this text, and it holds neither hooks nor ``rules`` of ours."""
     try:
         match plan_install(old, command, events, allow=allow):
@@ -377,12 +378,28 @@ def _holds(text: str | None, rule: str, comments: bool) -> bool:
     return bool(text and text.strip(_BLANK)) and _disallowed(text or "", rule, comments) != text
 
 
-def _was_theirs(old: str | None, rule: str) -> bool:
-    """Return whether the rule was there before our hooks."""
-    try:
-        return not status(old).hooks and _holds(old, rule, False)
-    except SettingsUnreadable:
-        return False
+def _rules_of_ours(states: Sequence[str | None], comments: bool) -> frozenset[str]:
+    """Return the rules that came with our hooks and still stand. ``states`` are the file before each change of ours, and as it is.
+
+    Where the first state has our hooks already, the rules in it are taken for ours.
+    """
+    ours: frozenset[str] = frozenset()
+    before: tuple[bool, frozenset[str]] | None = None
+    for state in states:
+        try:
+            hooked = bool(status(state, comments=comments).hooks)
+            held = frozenset(rule for rule in OPENS_NOTES if _holds(state, rule, comments))
+        except SettingsUnreadable:
+            continue
+        match before:
+            case None:
+                ours = held if hooked else frozenset()
+            case True, _:  # they come with the first hook and go with the last
+                ours = ours & held if hooked else frozenset()
+            case _, had:
+                ours = ours & held | held - had
+        before = hooked, held
+    return ours
 
 
 def _misshapen(what: str, expected: str) -> SettingsUnreadable:

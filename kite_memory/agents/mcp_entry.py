@@ -116,7 +116,7 @@ class McpDialect:
             return text
         if text is not None and existing is not None:
             if self.language == "toml":
-                return self._updated_toml(text, entry)
+                return self._updated_toml(text, entry, theirs)
             text, entry = self._without(text), {**entry, **theirs}
         return self._added_toml(text or "", entry) if self.language == "toml" else self._added_json(text, entry)
 
@@ -186,8 +186,8 @@ class McpDialect:
         gap = "" if not text.strip(_BLANK) else "\n" if text.endswith("\n") else "\n\n"
         return self._checked(text, text + gap + "\n".join(lines) + "\n")
 
-    def _updated_toml(self, text: str, entry: dict[str, Value]) -> str:
-        """Change our table in its place, with the person's comments in it."""
+    def _updated_toml(self, text: str, entry: dict[str, Value], theirs: dict[str, Any]) -> str:
+        """Change our table in its place, with the person's comments and ``theirs`` in it."""
         import tomlkit
 
         document = tomlkit.parse(text.removeprefix("\ufeff"))
@@ -200,9 +200,15 @@ class McpDialect:
                 for variable in set(now) - value.keys():
                     del now[variable]
                 now.update({variable: each for variable, each in value.items() if now.get(variable) != each})
+            elif isinstance(value, dict):  # on a line: lines of a table here could take in what follows
+                ours[name] = tomlkit.inline_table()
+                ours[name].update(value)
             elif now != value:
                 ours[name] = value
-        return self._checked(text, ("\ufeff" if text.startswith("\ufeff") else "") + tomlkit.dumps(document))
+        after = self._checked(text, ("\ufeff" if text.startswith("\ufeff") else "") + tomlkit.dumps(document))
+        if self._entry_in(after) != {**theirs, **entry}:
+            raise SettingsUnreadable(f"{self.title}'s settings cannot be changed safely", hint=_UNTOUCHED)
+        return after
 
     def _removed_toml(self, text: str) -> str:
         """Remove our table and those below it, up to the next table that is not ours and the comments before that."""

@@ -345,12 +345,12 @@ class HookHandler:
         begins = self._take_unopened(session) or (has_a_hook and agent in _STARTS_WITH_A_PROMPT and self._begins(session, agent))
         opening = self._opening(context, delivery) if begins else ""
         left = self._spend(session, estimated_tokens(opening), delivery)
+        work = self._work.asked(context.text, context.project, besides=session, begins=not context.situation.position)
+        earlier = work.block() if context.project else ""
+        left = self._spend(session, estimated_tokens(earlier), delivery)
         prompt = _prompt(context, left)
         injection = self._recall.answer(prompt, delivery=delivery)
         left = self._spend(session, _cost(injection), delivery)
-        work = self._work.asked(context.text, context.project, besides=session, begins=not prompt.situation.position)
-        earlier = work.block() if context.project else ""
-        left = self._spend(session, estimated_tokens(earlier), delivery)
         text = "\n".join(filter(None, (opening, earlier, injection.block)))
         if query is not None and left >= _LEAST_TOKENS and len(injection.hits) < self._recall.notes_per_prompt:
             of_team = self._recall.from_the_team(prompt, query.hits(), beside=injection, tokens=left, delivery=delivery)

@@ -203,7 +203,11 @@ def quoted_turns(said: Sequence[Event], matched: str, question: str) -> list[tup
         if turns[place][0].at - turns[at][-1].at < _SILENCE or stemmed[place] & (stemmed[at] | wanted)
     ]
     says_less = bool(later) and about[at] <= about[later[0]] and (bool(about[at]) or at not in settling)
-    chosen = [at, *later[:1]] if not later or not (says_less or _only_offers(turns[at])) else later[:1]
+    offers = _only_offers(turns[at])
+    chosen = [at, *later[:1]] if not later or not (says_less or offers) else later[:1]
+    following = turns[at + 1][0].text.rstrip() if at + 1 < len(turns) else ""
+    if offers and following and not (following.endswith(("?", "？")) or _settles(following)):
+        chosen = [at, at + 1]  # a word or two settle what was asked, and then something else may be
     if not later and at not in settling:
         chosen = [*[place for place in settling if place < at][-1:], at]
     chosen += [place for place in later[1:][-1:] if about[place]]

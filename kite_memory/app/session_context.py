@@ -418,7 +418,7 @@ class EarlierWork:
             yield WorkLine(text=text, at=found.at, evidence=line.evidence)
 
     def _of_period(self, period: tuple[datetime, datetime], project: str, besides: str) -> Iterator[WorkLine]:
-        since, until = (each.astimezone(UTC) for each in period)
+        since, until = (each.replace(tzinfo=None).astimezone(UTC) for each in period)  # each by the clock of its own day
         for session in self._timeline.sessions.during(project, since, until, _OF_A_PERIOD, besides=besides):
             prompts = self._timeline.events.prompts_between(session.provider, session.id, since, until)
             if not prompts:
@@ -434,7 +434,7 @@ class EarlierWork:
 
 def _with_prompt(session: Session, prompt: Event, at: datetime) -> str:
     branch = f" on {session.branch}" if session.branch not in ("", "HEAD") else ""
-    return f"{at:%Y-%m-%d}{branch}, the last prompt: {gist(prompt.text, _PROMPT)}"
+    return f"{at.astimezone():%Y-%m-%d}{branch}, the last prompt: {gist(prompt.text, _PROMPT)}"
 
 
 def _open_failure(session: Session, events: Sequence[Event]) -> str:
@@ -483,7 +483,7 @@ def conversation(timeline: Timeline, called: str) -> str:
     turn = list(takewhile(lambda event: not opens_turn(event), later))
     said = [event.text for event in turn if event.type is EventType.ASSISTANT_MESSAGE and event.text]
     followed = list(dropwhile(lambda event: event.role != "user", talk))
-    lines = [f"{asked.at:%Y-%m-%d}, {asked.role}: {asked.text[:_LENGTH]}"]
+    lines = [f"{asked.at.astimezone():%Y-%m-%d}, {asked.role}: {asked.text[:_LENGTH]}"]
     lines += [f"{'agent' if followed else 'It ended'}: {said[-1][: _LENGTH // 2 if followed else _LENGTH]}"] if said else []
     for event in followed:
         who = "user" if event.role == "user" else "It ended" if event is followed[-1] else "agent"

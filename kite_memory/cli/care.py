@@ -24,7 +24,16 @@ from kite_memory.cli.console import (
 )
 from kite_memory.cli.main import Command, add, group
 from kite_memory.config import Config
-from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
+from kite_memory.errors import (
+    ConfigInvalid,
+    FoundSomething,
+    KiteError,
+    StateDamaged,
+    StateNewer,
+    UsageError,
+    VaultMissing,
+    VaultReadOnly,
+)
 from kite_memory.text.display import age, counted
 from kite_memory.wiring.launch import unlink_commands
 
@@ -43,7 +52,11 @@ def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = 
     """
     from kite_memory.cli.everyday import down
 
-    settings = configuration.load_or_default()
+    try:
+        settings = configuration.load()
+    except ConfigInvalid as error:
+        settings = configuration.load_or_default()
+        print_warning(KiteError(f"{error}; the default folders are taken", hint="what is in others, as your notes may be, stays"))
     if not yes and not ask("Remove Kite Memory from your agents and stop its daemon?"):
         raise (
             KiteError("nothing was changed")

@@ -296,8 +296,7 @@ def show(
         print_json(shown)
     elif history:
         for version in shown["versions"]:
-            at = version["at"][:16].replace("T", " ")
-            print_data(f"version {version['version']}, {at} UTC, {version['by'] or 'edited in the vault'}")
+            print_data(f"version {version['version']}, {local_time(version['at'])}, {version['by'] or 'edited in the vault'}")
             print_data("".join(f"    {line}\n" for line in version["text"].splitlines()))
         if not shown["versions"]:
             print_message("only notes under a key keep what they said before: kmem remember --key NAME")

@@ -86,7 +86,7 @@ def _daemon(daemon: dict[str, Any]) -> str:
         since = local_time(daemon["since"])
         version = daemon.get("version", "")
         other = "" if version == __version__ else f"; it is of version {version or 'unknown'}, `kmem up` restarts it"
-        return f"running, pid {daemon['pid']}, since {since} UTC, {daemon['rss_mb']:.0f} MB{other}"
+        return f"running, pid {daemon['pid']}, since {since}, {daemon['rss_mb']:.0f} MB{other}"
     if daemon["held_by"] is not None:
         return f"not running; process {daemon['held_by']} is at work here"
     return "not running; `kmem up` starts it"

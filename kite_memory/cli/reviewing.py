@@ -13,7 +13,7 @@ from kite_memory.cli.backend import perform
 from kite_memory.cli.console import is_interactive, print_data, print_json, print_message, print_warning, stderr_console, width
 from kite_memory.cli.main import add
 from kite_memory.errors import KiteError
-from kite_memory.text.display import counted
+from kite_memory.text.display import counted, local_day
 
 PANEL = "Vault"
 
@@ -252,7 +252,7 @@ def _shown(each: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield lines and their styles. Their text was made safe for a terminal before."""
     yield each["title"], "bold"
     of = each["project"] or "everywhere"
-    yield f"  {each['kind']} · {of} · {_WHOSE[each['origin']]} · {each['created'][:10]} · {each['id'] or each['path']}", "dim"
+    yield f"  {each['kind']} · {of} · {_WHOSE[each['origin']]} · {local_day(each['created'])} · {each['id'] or each['path']}", "dim"
     if each.get("because"):  # an older daemon does not say it
         yield f"  waits because {each['because']}", "dim"
     for line in each["evidence"][:3]:

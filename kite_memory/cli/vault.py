@@ -17,7 +17,7 @@ from kite_memory.errors import FoundSomething, KiteError, UsageError
 from kite_memory.exchange import ImportFormat
 from kite_memory.model.note import Note
 from kite_memory.system.private_files import replace_file
-from kite_memory.text.display import counted
+from kite_memory.text.display import counted, local_day
 
 if TYPE_CHECKING:
     from kite_memory.web.drawing import ExportedPage
@@ -412,10 +412,12 @@ def undo(
         if dry_run and as_json:
             print_json(planned)
             return
-        _print_to_undo(planned)
-        if dry_run or not (planned["steps"] or planned["page"]):
+        reverts = planned["steps"] or planned["page"]
+        if dry_run or reverts or not planned["at"]:
+            _print_to_undo(planned)
+        if dry_run or not planned["at"]:
             return
-        if not ask("Revert this?"):
+        if reverts and not ask("Revert this?"):
             raise KiteError("nothing was reverted")
     report = perform("undo")
     if as_json:
@@ -441,7 +443,7 @@ def _print_to_undo(planned: dict[str, Any]) -> None:
     if planned["page"]:
         print_message("MEMORY.md would be as it was")
     if planned["steps"] or planned["page"]:
-        print_message(f"{counted(len(planned['steps']), 'step')} of {planned['at'][:10]} would be taken back")
+        print_message(f"{counted(len(planned['steps']), 'step')} of {local_day(planned['at'])} would be taken back")
     else:
         print_message("there is nothing to take back")
 

@@ -436,18 +436,24 @@ class Server:
         for thread in self._threads:
             thread.start()
 
-    def listen_again(self) -> None:
-        """Open the address again if it was removed: systems empty their temporary folders. Raises the same errors as `listen`."""
+    def listen_again(self) -> str:
+        """Open the address again if it was removed: systems empty their temporary folders.
+
+        Return why it cannot be opened at the moment, or an empty string.
+        """
         with self._moving:
             if self._reception is None or self._reception.is_found():
-                return
+                return ""
             self._reception.close()
             self._threads[0].join()
-            self._reception = Acceptor(
-                listen(self._state, self._transport), self._limits, self._take, self._report, lost=self._lost
-            )
+            try:
+                listener = listen(self._state, self._transport)
+            except (KiteError, OSError) as error:
+                return str(error)
+            self._reception = Acceptor(listener, self._limits, self._take, self._report, lost=self._lost)
             self._threads[0] = threading.Thread(target=self._reception.watch, name="kmem-reception", daemon=True)
             self._threads[0].start()
+            return ""
 
     def stop(self) -> None:
         """Remove the address at once, and give running requests ``stop_seconds`` to end. Can be called twice."""

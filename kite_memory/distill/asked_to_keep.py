@@ -167,17 +167,14 @@ def asked_to_keep(prompt: str) -> tuple[KeepRequest, ...]:
 
 
 _TAKES_BACK = lazy_regex(
-    r"\W*(?:(?:oh|ah|hm+|oops|oups|uh|ach|ay|and|well)\W+)?(?:(?:no|nope|nein|non|nee)\b(?:\s*[,.!;:—–](?! (?:really|seriously))"
-    r"|\s+(?=(?:wait|sorry|actually"
-    r"|it'?s|it is|that'?s|scratch|make|i mean|use|warte|attends|espera|aspetta|quatsch|doch)\b))"
-    r"|(?:wait|sorry|hold on|warte|moment|halt|quatsch|entschuldigung|attends|pardon|espera|perdón|disculpa|digo|aspetta|scusa"
-    r"|anzi|cioè)"
-    r"\s*[,.!;:—–]|actually,? (?:no|not|it|that|use|make|the|i|we|let'?s|don'?t|never|always|better)\b|scratch that|strike that"
-    r"|correction\b|i (?:mean|meant)\b|or rather\b|make that\b|that'?s wrong|never ?mind|forget (?:that|it)\b(?! the)"
-    r"|on second thought"
-    r"|doch nicht|ich mein(?:e|te)\b|korrektur|besser gesagt|stimmt nicht|vergiss das|en fait\b|je (?:veux|voulais) dire|plutôt\b"
-    r"|oublie ça"
-    r"|mejor dicho|en realidad\b|qui(?:ero|se) decir|corrección|olvida eso|in realtà\b|volevo dire|correzione)",
+    r"\W*(?:(?:oh|ah|hm+|oops|oups|uh|ach|ay|and|well)\W+)?(?:(?:no|nope|nein|non|nee)\b(?:\s*[,.!;:—–](?! (?:really|seriously"
+    r"|(?:i am|i'?m) serious))|\s+(?=(?:wait|sorry|actually|it'?s|it is|that'?s|scratch|make|i mean|use|warte|attends|espera"
+    r"|aspetta|quatsch|doch)\b))|(?P<unsure>(?:wait|sorry|hold on|warte|moment|halt|quatsch|entschuldigung|attends|pardon|espera"
+    r"|perdón|disculpa|digo|aspetta|scusa|anzi|cioè)\s*[,.!;:—–]|actually\b,?|en fait\b,?|en realidad\b,?|in realtà\b,?)"
+    r"|scratch that|strike that|correction\b(?=\s*[:,—–])|i (?:mean|meant)\b|or rather\b|make that\b|that'?s wrong"
+    r"|never ?mind(?=\s*(?:[,.!;:—–]|that\b|$))|forget (?:that|it)\b(?! (?:the|i|we|you)\b)|on second thought"
+    r"|doch nicht(?! (?:wegen|nur))|ich mein(?:e|te)\b|korrektur|besser gesagt|stimmt nicht|vergiss das|je (?:veux|voulais) dire"
+    r"|plutôt\b|oublie ça|mejor dicho|qui(?:ero|se) decir|corrección|olvida eso|volevo dire|correzione)",
     re.IGNORECASE,
 )
 _CHANGES_ITS_MIND = lazy_regex(
@@ -185,7 +182,8 @@ _CHANGES_ITS_MIND = lazy_regex(
     r"|make that|nein,? warte|ach nein|quatsch"
     r"|besser gesagt"
     r"|non,? attends|je veux dire|no,? espera|mejor dicho|quiero decir|no,? aspetta|anzi|volevo dire)\b"
-    r"|[,;—–]\s*(?:no|nope|sorry|nein|non|pardon|perdón|scusa|entschuldigung|oops)\s*,\s",
+    r"|(?<!\byes)(?<!\bja)(?<!\boui)(?<!\bsí)[,;—–]\s*(?:no|nope|sorry|nein|non|pardon|perdón|scusa|entschuldigung|oops)\s*,\s"
+    r"(?!(?:seriously|really|or|and)\b)",
     re.IGNORECASE,
 )
 _REACHES_BACK = 2
@@ -195,9 +193,32 @@ def taken_back(said: Sequence[str]) -> frozenset[int]:
     """Return which of a person's sentences they correct at once: in the same breath, or in one of the next two sentences."""
     gone = {at for at, text in enumerate(said) if _CHANGES_ITS_MIND.search(text)}
     for at, text in enumerate(said):
-        if at and _TAKES_BACK.match(text):
-            gone.update(range(max(0, at - _REACHES_BACK), at))
+        begun = max(0, at - _REACHES_BACK)
+        if (
+            at
+            and (opening := _TAKES_BACK.match(text))
+            and (not opening["unsure"] or _corrects(text[opening.end() :], said[begun:at]))
+        ):
+            gone.update(range(begun, at))
     return frozenset(gone)
+
+
+def _corrects(rest: str, before: Sequence[str]) -> bool:
+    """Return whether what follows a "wait" or an "actually" replaces what was said, rather than turns to something else."""
+    if _ADDS.search(rest):
+        return False
+    return (
+        len(rest.split()) <= _FRAGMENT or _REPLACES.match(rest) is not None or not stems(rest).isdisjoint(stems(" ".join(before)))
+    )
+
+
+_FRAGMENT = 3
+_ADDS = lazy_regex(r"\b(?:too|also|as well|already|auch|schon|bereits|aussi|déjà|también|ya|anche|già)\b", re.IGNORECASE)
+_REPLACES = lazy_regex(
+    r"\W*(?:no|not|it|that|this|use|make|i mean\w*|let'?s|don'?t|never|always|better|rather|with|nein|nicht|non|pas|mejor"
+    r"|meglio)\b",
+    re.IGNORECASE,
+)
 
 
 _OTHERS_TEXT = (
@@ -221,18 +242,19 @@ _ANNOUNCES = lazy_regex(
     rf"|^\W*(?:the|this|his|her|their) (?:\w+ ){{0,2}}(?:{_OTHERS_TEXT})\W*$",
     re.IGNORECASE,
 )
-_FORWARDED = lazy_regex(r"-{2,}\s*(?:original|forwarded)\b|from:\s|on .{5,80} wrote:", re.IGNORECASE)
+_FORWARDED = lazy_regex(
+    r"-{2,}\s*(?:original|forwarded)\b|from:\s+(?:\S+ ){0,3}\S+\s*$|from:\s[^\n]*@|on .{5,80} wrote:", re.IGNORECASE
+)
 _GREETS = lazy_regex(
     r"\W*(?:dear|hi|hello|sehr geehrte\w*|liebe[rs]?|hallo|guten tag|chère?s?|bonjour|estimad[oa]s?|querid[oa]s?|hola|gentile"
-    r"|car[oa])\b"
+    r"|car[oa])\b(?!\s+(?:claude|codex|gemini|copilot|cursor|agent|assistant|ai)\b)"
     r"[^.!?\n]{0,60}(?:,|!|\n|$)",
     re.IGNORECASE,
 )
 _SIGNS_OFF = lazy_regex(
-    r"(?:^|[.!?]\s)\s*(?:(?:best|kind|warm|many)?\s?regards|best(?: wishes)?|cheers|sincerely|yours\b[^\n]{0,20}|many thanks|thanks"
-    r"|mit freundlichen grüßen|(?:viele|beste|liebe) grüße|gruß|(?:bien )?cordialement|bien à vous|saludos(?: cordiales)?"
-    r"|atentamente|un saludo"
-    r"|(?:cordiali|distinti) saluti)\s*(?:,|$)",
+    r"(?:^|[.!?]\s)[^\S\n]*(?:(?:best|kind|warm|many)?\s?regards|best(?: wishes)?|cheers|sincerely|yours\b[^\n]{0,20}"
+    r"|many thanks|thanks|mit freundlichen grüßen|(?:viele|beste|liebe) grüße|gruß|(?:bien )?cordialement|bien à vous"
+    r"|saludos(?: cordiales)?|atentamente|un saludo|(?:cordiali|distinti) saluti)\s*(?:,|$)",
     re.IGNORECASE | re.MULTILINE,
 )
 _OWN_VOICE = lazy_regex(
@@ -297,10 +319,9 @@ _MACHINES = lazy_regex(
 _ASIDE = lazy_regex(r"^(?:>|\||\t| {4,}|\$ |[%#]+ |[+-]{2,}|//|/\*)")
 _ITEM = lazy_regex(r"(?:[-*•]|\d{1,2}[.)])\s+")
 _UP_TO_IT = lazy_regex(
-    r"(?:(?:please|also|and|but|so|ok|okay|oh|btw|by the way|hey|yes|yeah|no(?! (?:te )?olvides)|nope|right|great|thanks|thank you"
-    r"|perfect"
-    r"|good|well"
-    r"|actually|just|claude|codex|gemini|one more thing|note(?! to self)|important|fyi)\b(?!-\w)[\s,.;:!—–-]*){1,5}(?=\S)",
+    r"(?:(?:please|also|and|but|so|ok|okay|oh|btw|by the way|hey|yes|yeah|no(?! (?:te )?olvides)|nope|right|great|thanks"
+    r"|thank you|perfect|good|well|actually|just|claude|codex|gemini|one more thing|note(?! to self)|important"
+    r"|fyi)\b(?!-\w)[\s,.;:!—–-]*){1,5}(?=\S)",
     re.IGNORECASE,
 )
 _COURTESY = lazy_regex(
@@ -372,22 +393,16 @@ touch trim trust truncate try type update upgrade use validate verify wait wrap 
 VERB = rf"(?:{'|'.join(map(re.escape, _VERBS.split()))})\b(?!['’-])"
 _ADVERB = r"(?:(?:also|only|just|first|explicitly|manually|directly|simply|automatically|ever|again|blindly|silently)\s+)?"
 _PASSING = lazy_regex(
-    r"\b(?:today|tomorrow|tonight|yesterday|right now|for now|at the moment|for the moment|for the time being"
-    r"|temporarily|meanwhile"
-    r"|in the meantime|in the middle of"
-    r"|this time|(?:this|just) once|(?:until|till)(?! (?:the )?(?:\d|(?:january|february|march|april|may|june|july|august"
-    r"|september|october|november|december)\b))|earlier|last (?:time|week|night)|ago|this (?:morning"
-    r"|afternoon|evening|week)"
-    r"|(?:in|for|on|during) (?:this|that|the current) (?:task|session|conversation|chat|pr|mr|branch|file|function"
-    r"|method|class|commit"
-    r"|case|test|step|change|loop|request|issue|ticket|diff|refactor\w*)|the rest of)\b"
-    r"|\b(?:i'?m|i am) (?:off|out|away|back|going|done|leaving|still|not sure)\b|\b(?:i'll|i will|i'?ve just|i just)\b"
-    r"|\b(?:maybe|perhaps|probably|i think|i guess|not sure|might)\b"
-    r"|\b(?:i|we|you)(?:'ve| have| had)? (?:already|still|not|asked|told|tried|wanted|have not|haven'?t)\b"
-    r"|\byet[.!]*$|\bwaiting for\b"
-    r"|\b(?:more|another) (?:test|bug|file|task|thing)s?\b|\bthe (?:user|previous \w+|last \w+|first \w+) \w{2,}ed\b"
-    r"|\byou should fix\b"
-    r"|(?<!from )\bnow\b|\byour (?:task|job|change|answer)\b|\bonly \w+ing\b|\bi (?:sent|gave|showed)\b|\bneed to\b.*\bfirst[.!]*$",
+    r"\b(?:today|tomorrow|tonight|yesterday|right now|for now|at the moment|for the moment|for the time being|temporarily"
+    r"|meanwhile|in the meantime|in the middle of|this time|(?:this|just) once|(?:until|till)(?! (?:the )?(?:\d|(?:january"
+    r"|february|march|april|may|june|july|august|september|october|november|december)\b))|earlier|last (?:time|week|night)|ago"
+    r"|this (?:morning|afternoon|evening|week)|(?:in|for|on|during) (?:this|that|the current) (?:task|session|conversation|chat"
+    r"|pr|mr|branch|file|function|method|class|commit|case|test|step|change|loop|request|issue|ticket|diff|refactor\w*)"
+    r"|the rest of)\b|\b(?:i'?m|i am) (?:off|out|away|back|going|done|leaving|still|not sure)\b|\b(?:i'll|i will|i'?ve just"
+    r"|i just)\b|\b(?:maybe|perhaps|probably|i think|i guess|not sure|might)\b|\b(?:i|we|you)(?:'ve| have| had)? (?:already"
+    r"|still|not|asked|told|tried|wanted|have not|haven'?t)\b|\byet[.!]*$|\bwaiting for\b|\b(?:more|another) (?:test|bug|file"
+    r"|task|thing)s?\b|\bthe (?:user|previous \w+|last \w+|first \w+) \w{2,}ed\b|\byou should fix\b|(?<!from )\bnow\b"
+    r"|\byour (?:task|job|change|answer)\b|\bonly \w+ing\b|\bi (?:sent|gave|showed)\b|\bneed to\b.*\bfirst[.!]*$",
     re.IGNORECASE,
 )
 """Words about the current task or the past: such a sentence will soon be outdated."""
@@ -400,8 +415,8 @@ _POINTED_AT = lazy_regex(
 )
 """Words that point at something a later reader cannot see."""
 _OF_A_PLACE = lazy_regex(
-    r"\bhere\b|\b(?:in|from|inside|of) (?:the|this|that) (?:\w+ )?(?:block|loop|function|method|branch|handler|constructor|callback"
-    r"|class|parser|condition|case)\b|\b\w+\(\)",
+    r"\bhere\b|\b(?:in|from|inside|of) (?:the|this|that) (?:\w+ )?(?:block|loop|function|method|branch|handler|constructor"
+    r"|callback|class|parser|condition|case)\b|\b\w+\(\)",
     re.IGNORECASE,
 )
 """A rule for the code at hand rather than for anybody who works on it."""
@@ -421,16 +436,15 @@ _EVERYWHERE = lazy_regex(
 )
 
 _A_CLAUSE = (
-    r"(?=.{0,140}?\b(?:is|are|has|have|had to|needs?|must|can|cannot|can'?t|may|should|shouldn'?t|do|does|doesn'?t"
-    r"|don'?t|didn'?t work|will"
-    r"|won'?t|want|wants|prefer|prefers|like|likes|hate|use|uses|run|runs|live|lives|only|always|never|isn'?t|aren'?t|mustn'?t"
-    r"|requires?|expects?|takes?|goes|means?|stays?|lies|resets?|breaks?|fails?|works?|belongs?|comes?|deploys?|keeps?"
-    r"|owns?|reviews?|expires?|drops?|listens?|speaks?|talks?|starts?|ends?|costs?|handles?|holds?|contains?|returns?|sits?"
-    r"|includes?|signs?|consumes?|ships?|depends?|supports?|accepts?|rejects?|allows?|triggers?|publish(?:es)?|rotates?|changes?"
-    r"|renews?|refresh(?:es)?|closes?|opens?|lasts?|restarts?|syncs?|reads?|writes?|sends?|stores?|points?|serves?|connects?"
-    r"|\w{3,40}s (?:every|each|once|twice|daily|weekly|monthly|yearly|on the \d|on \w{3,6}days?|at \d)"
-    r"|(?:the|our|my|every|all) (?:[\w-]+ ){1,3}\w{3,40}s (?:up |down |off |on )?(?:at (?:night|noon|the)|between|from|during|until"
-    r"|by|after|before|in the (?:night|morning|evening|afternoon)))\b)"
+    r"(?=.{0,140}?\b(?:is|are|has|have|had to|needs?|must|can|cannot|can'?t|may|should|shouldn'?t|do|does|doesn'?t|don'?t"
+    r"|didn'?t work|will|won'?t|want|wants|prefer|prefers|like|likes|hate|use|uses|run|runs|live|lives|only|always|never|isn'?t"
+    r"|aren'?t|mustn'?t|requires?|expects?|takes?|goes|means?|stays?|lies|resets?|breaks?|fails?|works?|belongs?|comes?|deploys?"
+    r"|keeps?|owns?|reviews?|expires?|drops?|listens?|speaks?|talks?|starts?|ends?|costs?|handles?|holds?|contains?|returns?"
+    r"|sits?|includes?|signs?|consumes?|ships?|depends?|supports?|accepts?|rejects?|allows?|triggers?|publish(?:es)?|rotates?"
+    r"|changes?|renews?|refresh(?:es)?|closes?|opens?|lasts?|restarts?|syncs?|reads?|writes?|sends?|stores?|points?|serves?"
+    r"|connects?|\w{3,40}s (?:every|each|once|twice|daily|weekly|monthly|yearly|on the \d|on \w{3,6}days?|at \d)|(?:the|our|my"
+    r"|every|all) (?:[\w-]+ ){1,3}\w{3,40}s (?:up |down |off |on )?(?:at (?:night|noon|the)|between|from|during|until|by|after"
+    r"|before|in the (?:night|morning|evening|afternoon)))\b)"
 )
 _MEMORY = r"(?:your |the |our |my |long[- ]term |project )*(?:memory|memories|vault)"
 _REMINDS = lazy_regex(
@@ -548,8 +562,8 @@ def without_exception_of_today(rule: str) -> str:
 
 
 _ONLY_TODAY = lazy_regex(
-    r"\s*[,;:(—–-]+\s*(?:and |but |though |only |just )*(?:today|tonight|tomorrow|this (?:time|once|week|one|release)|now)\b"
-    r"[^,;.!?()]{0,24}\b(?:exceptions?|excepted|aside|different)\b[^,;.!?()]{0,24}\)?(?P<end>[.!]*)",
+    r"(?<!\s)\s*(?<![,;:(—–-])[,;:(—–-]+\s*(?:and |but |though |only |just )*(?:today|tonight|tomorrow|this (?:time|once|week"
+    r"|one|release)|now)\b[^,;.!?()]{0,24}\b(?:exceptions?|excepted|aside|different)\b[^,;.!?()]{0,24}\)?(?P<end>[.!]*)",
     re.IGNORECASE,
 )
 

@@ -57,21 +57,16 @@ _ABBREVIATION = lazy_regex(
     r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|incl|fig|al|dr|mr|ms|st)|\b[A-Za-z]|^\s*\d{1,3})\.$", re.IGNORECASE
 )
 _WORD = lazy_regex(r"[^\W_]+")
-_STOP = frozenset(
-    re.findall(
-        "[a-z]+",
-        """
-        about above after again against also although always another any are aren because been before being below
-        between both but can cannot could did didn does doesn doing don done down during each either else even ever
-        every few for from further get gets got had has have having here how however into isn its itself just let like
-        made make makes many may might more most much must need needs never new non not now off once one only other
-        our out over own per rather really same see shall should since some still such sure take than that the their
-        them then there these they thing things this those though through thus too two under until use used uses using
-        very via want was way well were what when where whether which while who whom whose why will with within
-        without would yes yet you your all and
-        """,
-    )
-)
+_STOP_WORDS = """
+about above after again against also although always another any are aren because been before being below between both but can
+cannot could did didn does doesn doing don done down during each either else even ever every few for from further get gets got had
+has have having here how however into isn its itself just let like made make makes many may might more most much must need needs
+never new non not now off once one only other our out over own per rather really same see shall should since some still such sure
+take than that the their them then there these they thing things this those though through thus too two under until use used uses
+using very via want was way well were what when where whether which while who whom whose why will with within without would yes
+yet you your all and
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 
 
 def clean(text: str) -> str:
@@ -104,7 +99,8 @@ def without_emphasis(text: str) -> str:
 
 _SPAN = "\ue000"
 """Stands for a span of code while marks are removed around it."""
-_BEFORE, _AFTER = r"(?<![^\s(\[{\"'“‘„«>—–:|-])", r"(?=$|[\s,;:!?)\]}\"'”’»…—–<|-]|\.(?!\w))"
+_CJK = "\u3000-\u30ff\u3400-\u9fff\uff00-\uff65"  # written without blanks
+_BEFORE, _AFTER = rf"(?<![^\s(\[{{\"'“‘„«>—–:|{_CJK}-])", rf"(?=$|[\s,;:!?)\]}}\"'”’»…—–<|{_CJK}-]|\.(?!\w))"
 _STRONG = lazy_regex(
     rf"{_BEFORE}(?P<mark>\*{{2,3}}|__)(?=[^\s*/])(?P<inner>(?:(?!(?P=mark)).)+)(?<=[^\s/])(?P=mark){_AFTER}", re.DOTALL
 )
@@ -185,20 +181,21 @@ _NAMED_OPTION = lazy_regex(
     re.MULTILINE | re.IGNORECASE,
 )
 _PICK = lazy_regex(
-    r"^\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]|sure|hmm|i think|i guess|let'?s|lets|go|do|just|i'd|i would|with|for|go for|go with"
-    r"|option|approach|pick|take|choose|like|to|say|the|use|prefer|my (?:choice|preference|pick|vote) is)[\s,:]+){0,6}"
-    r"(?P<label>[A-Da-d]|[1-9])(?![\w'’])",
+    r"^\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]|sure|hmm|i think|i guess|let'?s|lets|go|do|just|i'd|i would|with|for|go for"
+    r"|go with|option|approach|pick|take|choose|like|to|say|the|use|prefer|my (?:choice|preference|pick"
+    r"|vote) is)[\s,:]+){0,6}(?P<label>[A-Da-d]|[1-9])(?![\w'’])",
     re.IGNORECASE,
 )
 _SEVERAL = lazy_regex(r"(?:\b[A-D]|[1-9])\s*(?:,|and|&|\+|or)\s*(?:[A-D]\b|[1-9])(?!\w)")
 _NTH = {"first": "1", "second": "2", "third": "3", "former": "1", "latter": "2"}
 _PICK_NTH = lazy_regex(
-    r"(?:^|[.!?;,:—–]\s*|\s-\s+)\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]h?|yep|sure|hm+|well|so|then|and|just|please|actually"
+    r"(?:^|[.!?;,:—–]\s*|\s-\s+)\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]h?|yep|sure|hm+|well|so|then|and|but|just|please|actually"
     r"|definitely|i think|i guess|i would|i will|i'?d|i'?ll|i|we would|we should|we will|we'?d|we'?ll|we|can (?:you|we)"
-    r"|could (?:you|we)|let'?s|let me|(?:my|the) (?:choice|preference|pick|vote) (?:is|goes to)|it'?s|going|go|ahead|do|have|want"
-    r"|need|like|love|to|prefer|rather|favou?r|pick|take|choose|chose|use|using|keep|stick|implement|build|proceed|say|with|for"
-    r"|in favou?r of|on)[\s,:]+){0,8}the (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way|alternative|variant|solution"
-    r"|choice)\b|[\s.!]*$|\s*[,;:—–])|former\b|latter\b)(?: (?:one|option|approach|way|alternative|variant|solution|choice)\b)?",
+    r"|could (?:you|we)|let'?s|let me|(?:my|the) (?:choice|preference|pick|vote) (?:is|goes to)|it'?s|going|go|ahead|do|have"
+    r"|want|need|like|love|to|prefer|rather|favou?r|pick|take|choose|chose|use|using|keep|stick|implement|build|proceed|say|with"
+    r"|for|in favou?r of|on)[\s,:]+){0,8}the (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way|alternative|variant"
+    r"|solution|choice)\b|[\s.!]*$|\s*[,;:—–])|former\b|latter\b)(?: (?:one|option|approach|way|alternative|variant|solution"
+    r"|choice)\b)?",
     re.IGNORECASE,
 )
 _BOTH_NTH = lazy_regex(
@@ -208,23 +205,23 @@ _BOTH_NTH = lazy_regex(
 )
 _WELL = (
     r"(?:good|great|fine|ok(?:ay)?|best|better|nicer?|perfect|right|clean\w*|simpl\w+|saf(?:er?|est)|cheap\w*|fast\w*|reasonable"
-    r"|sensible|prefer(?:able|red)|ideal|enough|san(?:e|er)|solid|reliable|robust|eas(?:y|ier|iest)|excellent|acceptable|clear\w*"
-    r"|correct|sound|(?:way|one|choice|option|winner|favou?rite|preference|pick)\b(?! (?:less|too|more))|it\b|what (?:i"
+    r"|sensible|prefer(?:able|red)|ideal|enough|san(?:e|er)|solid|reliable|robust|eas(?:y|ier|iest)|excellent|acceptable"
+    r"|clear\w*|correct|sound|(?:way|one|choice|option|winner|favou?rite|preference|pick)\b(?! (?:less|too|more))|it\b|what (?:i"
     r"|we) (?:want|need|prefer|had|meant))"
 )
 _TAKES = lazy_regex(
-    rf"\s*(?:$|[.!)](?:\s|$)|[;,:—–]|\s-\s|\s(?:please|thanks|then|but|and|for|first|with|as|since|because|it is|now|if|so|instead"
-    rf"|over|rather than|you|that you|which you)\b|(?:\s(?:is|sounds|looks|seems|feels|would be)|'s)\s(?:like )?(?:\w+ly |really "
-    rf"|very |much |so |the |an? |my |by far |far |quite |pretty |just |more |most )*{_WELL}\b|\s(?:works|wins"
-    rf"|makes (?:\w+ ){{0,2}}sense|would work|convinces)\b)",
+    rf"\s*(?:$|[.!)](?:\s|$)|[;,:—–]|\s-\s|\s(?:please|thanks|then|but|and|for|first|with|without|as|since|because|it is|now|if"
+    rf"|so|instead|over|rather than|you|that you|which you)\b|(?:\s(?:is|sounds|looks|seems|feels|would be)"
+    rf"|'s)\s(?:like )?(?:\w+ly |really |very |much |so |the |an? |my |by far |far |quite |pretty |just |more |most )*{_WELL}\b"
+    rf"|\s(?:works|wins|makes (?:\w+ ){{0,2}}sense|would work|convinces)\b)",
     re.IGNORECASE,
 )
 """What may follow the name of an option that is taken: nothing, a further wish, or praise."""
 _PRAISED = lazy_regex(r"\s*(?:\s(?:is|sounds|looks|seems|feels|works|would)|'s)\b", re.IGNORECASE)
 _TURNED_DOWN = lazy_regex(
     r"\W*(?:(?:absolutely|certainly|definitely|clearly|really|is|are|was) )?(?:no(?! (?:need|hurry|rush|problem|other|more"
-    r"|extra)\b)|nope|never|nein|niemals|nicht|nee|non|jamais|pas|nunca|out|rejected|wrong|bad|too|won'?t|wouldn'?t|can'?t|cannot"
-    r"|doesn'?t|isn'?t|not(?!\s+(?:the\b|that\b|option\b|[a-d1-9]\b)))\b(?!,)",
+    r"|extra)\b)|nope|never|nein|niemals|nicht|nee|non|jamais|pas|nunca|out|rejected|wrong|bad|too|won'?t|wouldn'?t|can'?t"
+    r"|cannot|doesn'?t|isn'?t|not(?!\s+(?:the\b|that\b|option\b|[a-d1-9]\b)))\b(?!,)",
     re.IGNORECASE,
 )
 _STILL_ASKS = lazy_regex(
@@ -234,14 +231,19 @@ _STILL_ASKS = lazy_regex(
 )
 _REFUSES = lazy_regex(
     r"\b(?:no|not|never|neither|none|nor|cannot|(?:is|are|was|do|does|did|wo|would|ca|could|should|have|has|must)n'?t|against"
-    r"|reject\w*|except|without|but|if|unless|whether|why|what|how|explain)\b"
-    r"(?!\s+(?:the (?:first|second|third|former|latter)|[A-D1-9]\b))",
+    r"|reject\w*|except|without|but|if|unless|whether|why|what|how|explain)\b(?!\s+(?:the (?:first|second|third|former|latter)"
+    r"|[A-D1-9]\b))",
+    re.IGNORECASE,
+)
+_ENDS_BEFORE_A_PICK = lazy_regex(
+    r"[.!?]\s|[,;]\s*(?=(?:so|then|hence)\b)|(?:^|(?<=[.!?]\s))(?:since|because|as)\b[^,.;]*,\s*|^\W*(?:(?:ok(?:ay)?"
+    r"|yes)\W+)?but\s",
     re.IGNORECASE,
 )
 _THEN_NO = lazy_regex(
     r"(?:(?:[,;.!—–-]\s*)?(?P<firmly>\b(?:no,? wait|wait,? no|oh,? no|scratch that|i mean|correction|make that|or rather"
-    r"|doch lieber|ach nein|je veux dire|mejor dicho)\b)"
-    r"|(?:^|[,;.!—–-]\s*)(?:no|wait|sorry|actually|nein|non|pardon|perdón|plutôt|lieber|mejor)\b(?=[,;:.!]?\s+\S))[,;:.!\s]*",
+    r"|doch lieber|ach nein|je veux dire|mejor dicho)\b)|(?:^|[,;.!—–-]\s*)(?:no|wait|sorry|actually|nein|non|pardon|perdón"
+    r"|plutôt|lieber|mejor)\b(?=[,;:.!]?\s+\S))[,;:.!\s]*",
     re.IGNORECASE,
 )
 """Words with which a person takes back what they have just said."""
@@ -249,8 +251,8 @@ _OPENING_NO = lazy_regex(r"^\W*(?:no|nope|nah)\s*[,.;:—–-]", re.IGNORECASE)
 _ARTICLE = lazy_regex(r"\W*a\s+(?!(?:please|is|sounds|looks|seems|then|because|since|for now|it is|and|but)\b)\w", re.IGNORECASE)
 _REPLIES_BY_NUMBER = lazy_regex(r"^\W{0,3}(?:[A-D]|[1-9])[.):]\s", re.MULTILINE)
 _INLINE = lazy_regex(
-    r"\((?P<label>[1-9a-d])\)\s+(?P<rest>[^()]{3,200}?(?:\([^()]{2,80}\)[^()]{0,80}?)?)"
-    r"(?=[,;]?\s*(?:and |or )?\([1-9a-d]\)|[.?!;](?:\s|$))"
+    r"\((?P<label>[1-9a-d])\)\s+(?P<rest>[^()]{3,200}?(?:\([^()]{2,80}\)[^()]{0,80}?)?)(?=[,;]?\s*(?:and |or )?\([1-9a-d]\)"
+    r"|[.?!;](?:\s|$))"
 )
 _OFFERS = lazy_regex(r"\b(?:options?|alternatives?|recommend\w*|designs?|choices?|lean(?:ing)? to|approaches)\b", re.IGNORECASE)
 
@@ -260,9 +262,7 @@ _HALF_BOLD = lazy_regex(r"(?<=[\w.):!?`\"'])\*\*(?=[\s:,.;)—–-]|$)")
 
 
 def options_in(text: str) -> list[Option]:
-    """Return the lettered or numbered choices at the end of an agent's message; none unless it asks for a choice or calls them
-    options.
-    """
+    """Return the lettered or numbered choices at the end of an agent's message that asks for a choice or calls them options."""
     text = clean(text[-6_000:])
     if "?" not in text[-700:] and not _OFFERS.search(text):
         return []
@@ -296,7 +296,7 @@ def _taken_label(said: str) -> str:
         places = [(match["label"], 0, match.end())]
     taken: set[str] = set()
     for name, begins, ends in places:
-        before, rest = re.split(r"[.!?]\s", said[:begins])[-1], said[ends:]
+        before, rest = _ENDS_BEFORE_A_PICK.split(said[:begins])[-1], said[ends:]
         if (instead := _THEN_NO.search(rest)) is not None and (label := _taken_label(rest[instead.end() :])):
             return label
         if instead is not None and instead["firmly"]:
@@ -320,10 +320,11 @@ def asks_something_else(closing: str) -> bool:
 
 
 _SOMETHING_ELSE = lazy_regex(
-    r"\b(?:anyway|anyhow|regardless|nevertheless|nonetheless|even so|despite|instead|alternativ\w*|something else|(?:an)?other"
-    r"|otherwise|still (?:want|prefer|like|rather|use|go|do|keep)|trotzdem|dennoch|stattdessen|quand même|malgré tout|plutôt"
-    r"|de todos modos|aun así|en su lugar|mesmo assim|comunque|lo stesso|invece)\b|^\W*(?:(?:and|but|so|or)\s+)?(?:which|where"
-    r"|when|who|why|what(?! (?:do you (?:think|say)|about))|how(?! (?:does|do|about)\b.{0,30}(?:sound|look|feel|about)))\b",
+    r"\b(?:anyway|anyhow|regardless|nevertheless|nonetheless|even so|despite|instead|alternativ\w*|something else"
+    r"|(?:an)?other(?! questions?\b)|otherwise|still (?:want|prefer|like|rather|use|go|do|keep)|trotzdem|dennoch|stattdessen"
+    r"|quand même|malgré tout|plutôt|de todos modos|aun así|en su lugar|mesmo assim|comunque|lo stesso|invece)\b|^\W*(?:(?:and"
+    r"|but|so|or)\s+)?(?:which|where|when(?! you(?:'re| are) ready\b)|who|why|what(?! (?:do you (?:think|say)|about))"
+    r"|how(?! (?:does|do|about)\b.{0,30}(?:sound|look|feel|about)))\b",
     re.IGNORECASE,
 )
 
@@ -364,8 +365,8 @@ _BECAUSE = lazy_regex(
 )
 _BECAUSE_OF = lazy_regex(r"[\s,;:—–.-]*(?:because(?: of)?|since|as|due to)?\s*(?P<why>\S.*)", re.IGNORECASE | re.DOTALL)
 _AND_ANOTHER = lazy_regex(
-    r",?\s+and\s+(?P<what>(?:the |a )?(?-i:[A-Z`])[\w`.+-]*(?: [\w`.+-]+){0,3}?)\s+(?:because(?: of)?|since|due to)\s+"
-    r"(?P<why>\S.+)",
+    r",?\s+and\s+(?P<what>(?:the |a )?(?-i:[A-Z`])[\w`.+-]*(?: [\w`.+-]+){0,3}?)\s+(?:because(?: of)?|since"
+    r"|due to)\s+(?P<why>\S.+)",
     re.IGNORECASE | re.DOTALL,
 )
 _POINTS = lazy_regex(
@@ -377,27 +378,28 @@ _NO = (
     r"|out(?=\s*(?:[,.;:—–]|$)))"
 )
 _WE = (
-    r"(?:(?:and|but|so|then|also|for the record)[:,]?\s+)?(?:(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+)?(?:(?:also"
-    r"|both|all|finally|therefore|then)\s+)?"
+    r"(?:(?:and|but|so|then|also|for the record)[:,]?\s+)?(?:(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+)?(?:(?:also|both|all"
+    r"|finally|therefore|then)\s+)?"
 )
 _REJECTS = tuple(
     lazy_regex(pattern, re.IGNORECASE)
     for pattern in (
-        rf"{_WE}(?:considered|tried|looked at|thought (?:about|of)|evaluated|discussed)\s+(?P<what>[^.;:,]{{2,80}}?)(?:\s+(?:first"
-        rf"|too|as well))?\s*(?:,|;|:|\s(?:and|but))\s*[^.]{{0,40}}?(?:ruled? (?:it|them|that) out|dropped (?:it|them)(?: again)?"
-        rf"|decided against (?:it|that|them)|reject(?:ed)? (?:it|them)|turned (?:it|them) down|gave (?:it|them) up)",
+        rf"{_WE}(?:considered|tried|looked at|thought (?:about|of)|evaluated"
+        rf"|discussed)\s+(?P<what>[^.;:,]{{2,80}}?)(?:\s+(?:first|too|as well))?\s*(?:,|;|:|\s(?:and"
+        rf"|but))\s*[^.]{{0,40}}?(?:ruled? (?:it|them|that) out|dropped (?:it|them)(?: again)?|decided against (?:it|that|them)"
+        rf"|reject(?:ed)? (?:it|them)|turned (?:it|them) down|gave (?:it|them) up)",
         rf"{_WE}(?:tried|tested)\s+(?P<what>[^.;:,]{{2,60}}?)(?:\s+first)?\s+and\s+dropped (?:it|them)(?: again)?",
         rf"{_WE}(?:ruled out|decided against|turned down|opted against|voted against|(?:decided|chose|agreed) not to(?: use)?"
         rf"|not going (?:with|for)|won't (?:use|go with)|will not (?:use|go with))\s+(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
         rf"{_WE}(?:rejected|discarded|dismissed)(?:\s*:\s*|\s+(?=(?:the|a|an|our|any|using|[a-z]+ing)\s"
         rf"|(?-i:[A-Z`\"])))(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
-        r"(?:(?:and|but|so|then|also)[:,]?\s+)?(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+"
-        r"(?:(?:also|both|all|finally|therefore|then)\s+)?(?:rejected|discarded|dismissed)\s+(?P<what>(?:[^.;]|\.(?=\w)){2,160})",
-        rf"(?:for the record:\s+)?(?P<what>[^.;:,]{{2,70}}?)\s+(?:was|were|is|are|has been|have been|got)\s+(?:(?:also"
-        rf"|therefore|just|simply|clearly)\s+)?{_NO}",
+        r"(?:(?:and|but|so|then|also)[:,]?\s+)?(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+(?:(?:also|both|all|finally|therefore"
+        r"|then)\s+)?(?:rejected|discarded|dismissed)\s+(?P<what>(?:[^.;]|\.(?=\w)){2,160})",
+        rf"(?:for the record:\s+)?(?P<what>[^.;:,]{{2,70}}?)\s+(?:was|were|is|are|has been|have been|got)\s+(?:(?:also|therefore"
+        rf"|just|simply|clearly)\s+)?{_NO}",
         r"(?:and |but |so )?not\s+(?P<what>(?-i:[A-Z`])(?:[^.;]|\.(?=\w)){1,120})",
-        r"(?:so|then|so then)\s+no\s+(?P<what>(?!one|need|problem|worries|idea|matter|longer|more|doubt)"
-        r"[a-z][\w-]+(?: [\w-]+){0,4})$",
+        r"(?:so|then|so then)\s+no\s+(?P<what>(?!one|need|problem|worries|idea|matter|longer|more"
+        r"|doubt)[a-z][\w-]+(?: [\w-]+){0,4})$",
         r"(?:and |but |so )?no\s+(?P<what>(?!one|need|problem|worries|idea|matter|longer|more|doubt"
         r"|difference)[a-z][\w-]+(?: [\w-]+){0,3})(?=\s*(?:[,;:—–.]|because|since))",
     )
@@ -418,10 +420,10 @@ CLAIM = _words(
     r"|problem|issue|cause|culprit))|(?:this|that) is (?:why|the (?:bug|problem|issue|cause))|turns out"
 )
 MENDED = _words(
-    r"fix(?:ed|es)|solve[ds]|resolve[ds]|cure[ds]|mend(?:ed|s)|confirmed|verified|reproduced|to (?:confirm|verify)"
-    r"|(?:pass(?:es|ed)?|works?|succeeds?|runs?|green) (?:now|again)|now (?:pass(?:es)?|works?|succeeds?|runs?)"
-    r"|no longer (?:fail\w*|hang\w*|crash\w*|happen\w*|leak\w*|time\w*)"
-    r"|ma(?:kes?|de) (?:it|them|the \w+(?: \w+)?) (?:pass|work|go away)|(?:is|are|went) gone|goes away|went away|the fix (?:is|was)"
+    r"fix(?:ed|es)|solve[ds]|resolve[ds]|cure[ds]|mend(?:ed|s)|confirmed|verified|reproduced|to (?:confirm|verify)|(?:pass(?:es"
+    r"|ed)?|works?|succeeds?|runs?|green) (?:now|again)|now (?:pass(?:es)?|works?|succeeds?|runs?)|no longer (?:fail\w*|hang\w*"
+    r"|crash\w*|happen\w*|leak\w*|time\w*)|ma(?:kes?|de) (?:it|them|the \w+(?: \w+)?) (?:pass|work|go away)|(?:is|are|went) gone"
+    r"|goes away|went away|the fix (?:is|was)"
 )
 RETRACTION = _words(
     r"(?:i was|that was|my \w+ was) wrong|wasn'?t (?:it|the (?:cause|issue|problem|reason))|is(?:n'?t| not) the (?:cause|issue"
@@ -430,11 +432,11 @@ RETRACTION = _words(
     r"|not the (?:actual|real) (?:cause|issue|problem)"
 )
 TAKEN_BACK = _words(
-    r"(?:i was|that was|my \w+ was) wrong|was(?:n'?t| not) (?:it|the (?:cause|issue|problem|reason|culprit))"
-    r"|is(?:n'?t| not) (?:actually )?the (?:real |actual )?(?:cause|issue|problem|reason|culprit)|scratch that"
-    r"|(?:is|was) (?:now )?ruled out|rul(?:es|ed|ing) (?:that |it |this )?out"
-    r"|my (?:earlier|first|previous|initial) (?:diagnosis|theory|guess|assumption|conclusion|claim) (?:was|is|does|did)"
-    r"|(?:red herring|false lead|not the culprit)|turned out (?:not to be|to be wrong|wrong|false)"
+    r"(?:i was|that was|my \w+ was) wrong|was(?:n'?t| not) (?:it|the (?:cause|issue|problem|reason|culprit))|is(?:n'?t"
+    r"| not) (?:actually )?the (?:real |actual )?(?:cause|issue|problem|reason|culprit)|scratch that|(?:is"
+    r"|was) (?:now )?ruled out|rul(?:es|ed|ing) (?:that |it |this )?out|my (?:earlier|first|previous|initial) (?:diagnosis"
+    r"|theory|guess|assumption|conclusion|claim) (?:was|is|does|did)|(?:red herring|false lead|not the culprit)"
+    r"|turned out (?:not to be|to be wrong|wrong|false)"
 )
 """Stricter than `RETRACTION`, which only makes an earlier statement doubtful: this means that a theory is false."""
 
@@ -515,9 +517,9 @@ _UNSET = re.compile(
 )
 _SETS = re.compile(r"(?:^|[\s;&])([A-Z_][A-Z0-9_]*)=")
 _ACTS = re.compile(
-    r"(?:^|[;&|\n])\s*(?!(?:ls|cat|echo|grep|rg|find|head|tail|git (?:log|grep|show|diff|commit|fetch))\b)(?:[\w./=:@+-]+\s+){0,4}"
-    r"(?:install|add|start|restart|init|login|sync|update|upgrade|enable|create|build|compile|download|fetch|clone|checkout"
-    r"|switch|ssh-add|chmod|chown|mkdir|touch|cp|mv|ln|source|export|up)(?![\w./-])"
+    r"(?:^|[;&|(\n])\s*(?!(?:ls|cat|echo|grep|rg|find|head|tail|git (?:log|grep|show|diff|commit|fetch))\b)"
+    r"(?:[\w./=:@+-]+\s+){0,4}(?:install|add|start|restart|init|login|sync|update|upgrade|enable|create|build|compile|download"
+    r"|fetch|clone|checkout|switch|ssh-add|chmod|chown|mkdir|touch|cp|mv|ln|source|export|up)(?![\w./-])"
 )
 """What helped, if it was run between a failure and a success."""
 _PROVES_NOTHING = re.compile(r"\|\|\s*(?:true|:|echo)\b|\s(?:-n|--dry-run\S*|--help|--version)(?:\s|$)")
@@ -571,10 +573,7 @@ def _core(command: str) -> str:
 
 
 def _is_another_form(wrong: str, right: str, complaint: str) -> bool:
-    """Return whether a command that works differs from one that failed in just what the complaint was about.
-
-    That is how it is called, the folder or the copy of the program, or a variable.
-    """
+    """Return whether one differs from the other in what the complaint was about: its form, folder, program, or a variable."""
     one, other = _tokens(wrong), _tokens(right)
     if not one or not other or len(wrong) > 240 or len(right) > 160 or _PLAIN.match(one[0]) or _PLAIN.match(other[0]):
         return False
@@ -589,7 +588,8 @@ def _is_another_form(wrong: str, right: str, complaint: str) -> bool:
         return one == other and bool(set(_SETS.findall(right)) - set(_SETS.findall(wrong)))
     if _MISPLACED.search(complaint):
         moved = "cd " in right[: len(right) - len(worked)] and "cd " not in wrong[: len(wrong) - len(bare)]
-        return worked.split()[1:] == bare.split()[1:] and (moved or bare.split()[:1] != worked.split()[:1])
+        by_another = worked.endswith(f" {bare}") and not re.search(r"[;&|]", worked.removesuffix(bare))
+        return by_another or (worked.split()[1:] == bare.split()[1:] and (moved or bare.split()[:1] != worked.split()[:1]))
     return False
 
 

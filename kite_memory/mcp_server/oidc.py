@@ -30,6 +30,7 @@ _MOST_KEYS: Final = 100
 _LONGEST_ANSWER: Final = 1 << 18
 _FETCH_SECONDS: Final = 5.0
 _FRESH_SECONDS: Final = 3_600.0
+_LONGEST_STALE: Final = 86_400.0
 _BETWEEN_FETCHES: Final = 30.0
 
 log = logging.getLogger("kite_memory.mcp_server")
@@ -61,8 +62,8 @@ class IssuerKeys:
     """The issuer's public keys by id, fetched when first needed. Thread-safe.
 
     They are fetched again after an hour and for an unknown id, but never twice within thirty seconds, whether or not that
-    succeeded. If the issuer does not answer, the keys known so far stay valid. With known keys, no request waits for a fetch that
-    another thread has begun.
+    succeeded. If the issuer does not answer, the keys known so far stay valid for a day. With known keys, no request waits for a
+    fetch that another thread has begun.
     """
 
     def __init__(
@@ -84,10 +85,12 @@ class IssuerKeys:
     def key(self, id: str, algorithm: str) -> jwt.PyJWK | None:
         """Return the key, or ``None`` if the issuer has none of this id for this algorithm.
 
-        Raises `IssuerUnavailable` if no keys are known at all.
+        Raises `IssuerUnavailable` if no keys are known at all, or only old ones.
         """
         if id not in self._keys or self._clock() >= self._fresh_until:
             self._refresh(id)
+        if self._keys and self._clock() >= self._fresh_until + _LONGEST_STALE:
+            raise IssuerUnavailable
         found = self._keys.get(id)
         if found is None:
             if not self._keys:

@@ -411,7 +411,10 @@ class Recall:
         of_sessions = {quote.session for quote in asked}
         quotes = [quote for quote in quotes if quote.id not in shown and cited.isdisjoint(quote.evidence)]
         quotes = [*asked, *(quote for quote in quotes if quote.session not in of_sessions)]
-        others = [each for each in others if each.id not in shown and cited.isdisjoint(each.evidence)]
+        of_sessions.update(quote.session for quote in quotes)
+        others = [
+            each for each in others if each.id not in shown and each.session not in of_sessions and cited.isdisjoint(each.evidence)
+        ]
         return quotes, (
             *pointers,
             *pointing.conversations(others, could, given=[each.id for each in pointers], listed=listed, least=least),

@@ -44,6 +44,11 @@ _ABOUT_CODE = lazy_regex(
 )
 """Errors that depend on the code of the day: next time they have another cause."""
 _ONLY_READ = LOOKERS - {"export", "set"}
+_PREPARERS = "export set source . mkdir cp ln touch sed echo printf nvm fnm pyenv rbenv asdf direnv corepack sleep"
+_PREPARING = frozenset(_PREPARERS.split())
+_DESTROYS = lazy_regex(
+    r"(?<![\w-])(?:rm|rmdir|shred|truncate|dd)(?![\w-])|\bgit\b.{0,200}?\s(?:stash|reset|clean|checkout|switch|restore|push|rebase)\b"
+)
 _SHOWN = 100
 _ALIKE = 0.5
 
@@ -55,7 +60,7 @@ def remedy(fix: Fix, command: str) -> str:
     first = _done_first(fix)
     steps = [step for step in (*fix.steps, *first) if not _is_routine(step)]
     if steps:
-        repairs = [step for step in steps if _REPAIRS.search(step) or (step in first and not _ABOUT_CODE.match(fix.signature))]
+        repairs = [step for step in steps if (_prepares(step, fix) if step in first else _REPAIRS.search(step))]
         if len(repairs) < len(steps):
             return ""
         return f"The same failure went away after {' and '.join(_shown(step) for step in repairs[-2:])}"
@@ -82,6 +87,14 @@ def _done_first(fix: Fix) -> list[str]:
         for each in before
         if each.words not in failed and (each.outputs or any(one.program not in _ONLY_READ for one in each.invocations))
     ]
+
+
+def _prepares(step: str, fix: Fix) -> bool:
+    """Return whether what was done first can be advised to another: it prepares something, and destroys nothing."""
+    if _DESTROYS.search(step):
+        return False
+    programs = {each.program for each in invocations(step)}
+    return bool(_REPAIRS.search(step)) or (programs <= _PREPARING and not _ABOUT_CODE.match(fix.signature))
 
 
 def _is_routine(step: str) -> bool:

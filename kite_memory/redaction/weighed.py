@@ -285,7 +285,8 @@ def _words(raw: bytes, small: bytes, line: _Line, said: list[tuple[int, int]], k
         end = start + len(word)
         link = _link(raw, small, said, number, start)
         group = _GROUPS_OF_LOOKS.get(kind, "phrase")
-        if link == "id" or raw.startswith(b"```", first) or small[start - 6 : start] in (b'user "', b"user '"):
+        names_user = group != "strong" and small[start - 10 : start] in (b'for user "', b"for user '")
+        if link == "id" or raw.startswith(b"```", first) or names_user:
             continue
         far = link == "other" and not (kind in ("word", "name") and len(word) >= 8)
         if kind in ("file", "serial") and kinds.isdisjoint(_ANNOUNCING):

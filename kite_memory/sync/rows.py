@@ -24,8 +24,9 @@ NO_PATH = "gone.md"
 """Path of a forgotten note: its name may reveal its subject."""
 
 _TICK = 0.001
-_LONGEST_STEM, _LONGEST_STEM_BYTES = 120, 160
-"""With what follows it, the name of a copy has at most 255 bytes, which is what file systems allow."""
+_LONGEST_STEM = 120
+_LONGEST_NAME_BYTES = 255
+"""What file systems allow."""
 _FORGETTING = 1 << 20
 """What forgetting adds to a version's ``life``: more than removing and putting back elsewhere ever does."""
 
@@ -120,9 +121,9 @@ def copy_path(version: NoteVersion) -> str:
     """Return where a content that would be lost is kept: beside the note, under the same name on every machine."""
     path = PurePosixPath(version.path)
     at = datetime.fromtimestamp(version.at, UTC)
-    stem = path.stem[:_LONGEST_STEM].encode()[:_LONGEST_STEM_BYTES].decode(errors="ignore")
-    name = f"{stem} (conflicted copy {version.by} {at:%Y-%m-%d %H.%M.%S}){path.suffix}"
-    return str(path.with_name(name))
+    ending = f" (conflicted copy {version.by} {at:%Y-%m-%d %H.%M.%S}){path.suffix}"
+    stem = path.stem[:_LONGEST_STEM].encode()[: max(0, _LONGEST_NAME_BYTES - len(ending.encode()))].decode(errors="ignore")
+    return str(path.with_name(f"{stem}{ending}"))
 
 
 Json = dict[str, Any]

@@ -16,14 +16,22 @@ _NAMES_AN_OPTION = lazy_regex(
     r"(?![\w'’+#-]|\.\w)"
 )
 _OPTION = lazy_regex(
-    r"^[ \t>*_#-]{0,8}\(?(?:option |variant )?([A-Za-h]|[1-9])(?:\*{0,2}[.):]| ?[–—-] )[^\n]{3,600}", re.MULTILINE | re.IGNORECASE
+    r"^[ \t>*_#-]{0,8}\(?((?:option|variant|tier|approach|phase|plan|idea|alternative|solution|choice) )?"
+    r"([A-Za-h]|[1-9])(?:\*{0,2}[.):]| ?[–—-] )[^\n]{3,600}",
+    re.MULTILINE | re.IGNORECASE,
 )
-_SHORT_PROMPT, _OPTIONS_READ = 220, 4_000
+_SHORT_PROMPT, _OPTIONS_READ = 220, 12_000
+_ANSWERS_ONE_BY_ONE = lazy_regex(r"(?:\A|[\s;,])([1-9])(?:[.):]| ?[=–—-])\s*(?=[^\d\s.])")
+_MEANS_TWO = lazy_regex(r"\b(?:both|neither|either)\b", re.IGNORECASE)
+_MEANS_ALL = lazy_regex(r"\ball(?: of (?:them|these|those)| (?:three|four|five|six|[3-9])\b|\W*\Z)", re.IGNORECASE)
 _GREETING = r"(?:hi|hello|hey|good morning|hallo|guten morgen|bonjour|hola)(?: there| all| claude| codex)?"
 _GREETS = lazy_regex(rf"\A\W{{0,3}}{_GREETING}\b[,!. ]{{1,3}}", re.IGNORECASE)
 _CHATTER = lazy_regex(
-    rf"\W{{0,3}}(?:{_GREETING}|good (?:question|catch|point|idea)|great|thanks|thank you|sure|ok(?:ay)?|perfect|excellent"
-    r"|absolutely|got it|alright|of course|you['’]re (?:absolutely )?right|danke|merci|gracias)\b[^.!?]{0,40}[.!…,:]{0,3}",
+    rf"\W{{0,3}}(?:(?:{_GREETING}|you['’]re (?:absolutely )?right)\b[^.!?:]{{0,20}}"
+    r"|(?:good (?:question|catch|point|idea)|great|thanks|thank you|sure|ok(?:ay)?|perfect|excellent|absolutely|got it|alright"
+    r"|of course|danke|merci|gracias)\b(?:[ ,]{1,2}(?:thanks|thank you|so much|very much|a lot|again|then|now|thing|work|job"
+    r"|question|claude|codex|for (?:the|your|that|this|all)(?: \w{1,12})?|that (?:works|helps)|makes sense|sounds good"
+    r")\b){0,4})[.!…,:]{0,3}",
     re.IGNORECASE,
 )
 
@@ -175,11 +183,20 @@ _ASKS_FOR = lazy_regex(
     re.IGNORECASE,
 )
 """A sentence that asks for something, or says how it is to be done."""
+_SAYS_WHY = lazy_regex(
+    r"\b(?:because|so that|due to|otherwise|in order to|the reason|that['’]?s why|since (?:the|we|it|this|that|they|there|i|you)\b"
+    r"|parce que|damit|weil)\b|(?<![\w.])\d[\d.,]{0,12} ?(?:k|ms|s|[kmg]i?b|%|x|seconds|minutes|hours|refs|files|rows|times)(?!\w)",
+    re.IGNORECASE,
+)
+"""A sentence with a reason, or with an amount that may be one."""
 _OWN_WORDS = 6_000
 _FEW_SENTENCES = 3
 _LEAST_SENTENCE, _GAP = 80, 3
 _FOLDERS = lazy_regex(r"(?<![\w./:])(?:[\w@.-]{1,60}/){1,12}(?=[\w@.-]{1,80}\.\w{1,6}\b)")
 _LINES = lazy_regex(r"\s?\((?:lines?|around|~)\b[^()\n]{0,40}\)", re.IGNORECASE)
+_OF_A_FILE = lazy_regex(r"\W{0,4}files?\W{1,8}([\w@./-]{1,160}\.\w{1,6})\b", re.IGNORECASE)
+NO_CHANGE = lazy_regex(r"\bno\b.{0,40}\b(?:changes?|needed|required|necessary)\b", re.IGNORECASE)
+"""A step of a plan in which nothing is to be done."""
 _STEPS = 8
 _LEAST_STEP = 36
 _FEW_WORDS = 20
@@ -228,22 +245,29 @@ def _sentences_that_ask(prompt: str, length: int) -> str:
     """
     if len(prompt) > _OWN_WORDS:
         return ""
-    said = (" ".join(_HEADING_SIGN.sub("", each).split()) for each in _SENTENCE.split(prompt))
-    sentences = list(dict.fromkeys(each for each in said if each and not _OUTPUT_LINE.match(each)))
-    if len(sentences) < _FEW_SENTENCES:
+    said = [flat for each in _SENTENCE.split(prompt) if (flat := " ".join(_HEADING_SIGN.sub("", each).split()))]
+    sentences = list(dict.fromkeys(each for each in said if not _OUTPUT_LINE.match(each)))
+    if len(sentences) < _FEW_SENTENCES and not (sentences and is_mostly_output(prompt)):
         return ""
     last = len(sentences) - 1
-    asks = (at for at in range(last, 0, -1) if _ASKS_FOR.search(sentences[at]))
+    asks = [at for at in range(last, 0, -1) if _ASKS_FOR.search(sentences[at])]
+    why = (at for at in range(1, last + 1) if _SAYS_WHY.search(sentences[at]))
     kept: dict[int, str] = {}
     room = length
-    for at in dict.fromkeys((0, *asks, last, *range(1, last))):
+    for at in dict.fromkeys((0, *asks[:1], *why, *asks, last, *range(1, last))):
         said_here = clip(sentences[at], room if at else length // 3)
         if said_here == sentences[at] or (len(said_here) > _LEAST_STEP and room > _LEAST_SENTENCE):
             kept[at] = said_here
             room -= len(said_here) + _GAP
     before = [-1, *sorted(kept)]
-    gaps = ("" if at - earlier == 1 or kept[earlier].endswith("…") else "… " for earlier, at in pairwise(before))
+    gaps = ("" if at - earlier == 1 or kept.get(earlier, "").endswith("…") else "… " for earlier, at in pairwise(before))
     return " ".join(f"{gap}{kept[at]}" for gap, at in zip(gaps, before[1:], strict=True))
+
+
+def is_mostly_output(prompt: str) -> bool:
+    """Return whether most of a prompt was printed by a program."""
+    lines = [line for line in prompt[:_READ].splitlines() if line.strip()]
+    return 2 * sum(len(line) for line in lines if _OUTPUT_LINE.match(line)) > sum(map(len, lines))
 
 
 def end_of(text: str, length: int) -> str:
@@ -258,22 +282,32 @@ def _outlined(found: Outline, length: int) -> str:
     goal = found.about if found.about and len(found.about) <= most else clip(found.goal, min(_GOAL_LENGTH, most))
     head = (f'"{title}"' if title else "") + (f": {goal}" if goal else "")
     room = length - len(head)
-    if not found.steps or room < _LEAST_STEP:
+    steps = [(at, step) for at, step in enumerate(found.steps, 1) if not NO_CHANGE.match(step)]
+    if not steps or room < _LEAST_STEP:
         return head
-    most = max(1, min(_STEPS, len(found.steps), room // _LEAST_STEP))
+    most = max(1, min(_STEPS, len(steps), room // _LEAST_STEP))
     shown: list[str] = []
-    for at, step in enumerate(found.steps[:most]):
-        left = room - sum(len(each) + 6 for each in shown)
-        shown.append(f"({at + 1}) {_clipped_step(step, max(_LEAST_STEP, left // (most - at) - 6))}")
-    more = f" and {len(found.steps) - most} more" if len(found.steps) > most else ""
+    name_lengths = [len(_name_of(step)) for _, step in steps[:most]]
+    for at, (number, step) in enumerate(steps[:most]):
+        left = room - sum(len(each) + 6 for each in shown) - 6 * (most - at)
+        share = name_lengths[at] + (left - sum(name_lengths[at:])) // (most - at)
+        shown.append(
+            f"({number}) {_clipped_step(step, share if left > sum(name_lengths[at:]) else max(_LEAST_STEP, left // (most - at)))}"
+        )
+    more = f" and {len(steps) - most} more" if len(steps) > most else ""
     return f"{head} {'; '.join(shown)}{more}".strip()
+
+
+def _name_of(step: str) -> str:
+    """Return what a step is called, before a colon; all of it if that is no name."""
+    name, _, details = step.partition(": ")
+    return name if details and len(name.split()) > 2 else step
 
 
 def _clipped_step(step: str, length: int) -> str:
     """Return the step, without what follows its name if only a few words of that would be shown."""
-    name = step[:length].rpartition(": ")[0]
-    is_enough = len(name.split()) > 3 and length - len(name) < _FEW_WORDS
-    return name if len(step) > length and is_enough else clip_line(step, length)
+    name = _name_of(step)
+    return name if len(name) <= length < min(len(step), len(name) + _FEW_WORDS) else clip_line(step, length)
 
 
 @lru_cache(maxsize=8)
@@ -384,7 +418,9 @@ def _step(section: _Section) -> str:
     heading = _IN_NUMBERS.sub("", section.heading, count=1) if _IN_NUMBERS.match(section.heading) else section.heading
     _, items = _listed(section.body)
     if items and not _ONLY_A_FILE.fullmatch(heading) and len(heading.split()) > 2:
-        return _without_folders(heading)
+        file = _OF_A_FILE.match(section.body)
+        where = f" ({file[1]})" if file is not None and file[1].rpartition("/")[2] not in heading else ""
+        return _without_folders(f"{heading.rstrip(':')}{where}: {'; '.join(items)}")
     said = (_without_markup(sentence) for sentence in _SENTENCE.split(section.body.strip())[:4])
     parts = [_without_markup(each[1]) for each in _BOLD_ITEM.finditer(section.body) if len(each[1].split()) > 3]
     if len(parts) > 1 and _ONLY_A_FILE.fullmatch(heading):
@@ -457,11 +493,86 @@ def plain_lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in without_markup(_CODE_BLOCK.sub("", text)).splitlines() if line.strip()]
 
 
-def option_named(text: str, prompt: str) -> str:
-    """Return the line of a message that has the letter or number which a short prompt names."""
-    named = ["".join(found).upper() for found in _NAMES_AN_OPTION.findall(prompt[:_SHORT_PROMPT])]
-    options = {found[1].upper(): " ".join(plain_lines(found.group())) for found in _OPTION.finditer(text[:_OPTIONS_READ])}
-    return " ".join(options[each] for each in dict.fromkeys(named) if each in options) if len(options) > 1 else ""
+def numbers_answered(prompt: str) -> list[str]:
+    """Return the numbers of the items that a prompt answers one by one."""
+    numbers = _ANSWERS_ONE_BY_ONE.findall(prompt)
+    return numbers if len(numbers) > 1 and numbers == sorted(set(numbers)) else []
+
+
+def items_named(text: str, prompt: str) -> list[str]:
+    """Return the items of a message that a prompt answers one by one, means by "both" or "all", or names by letter or number."""
+    groups: list[tuple[str, dict[str, str]]] = []
+    last = ""
+    for found in _OPTION.finditer(text[-_OPTIONS_READ:]):
+        label, key = (found[1] or "").lower(), found[2].upper()
+        if not groups or label != groups[-1][0] or ord(key) != ord(last) + 1:
+            groups.append((label, {}))
+        groups[-1][1][key] = " ".join(plain_lines(found.group()))
+        last = key
+    if numbers := numbers_answered(prompt):
+        asked = next((items for _, items in reversed(groups) if items.keys() >= set(numbers)), None)
+        return [f"({each}) {asked[each]}" for each in numbers] if asked else []
+    short = prompt[:_SHORT_PROMPT]
+    two = _MEANS_TWO.search(short)
+    if two or _MEANS_ALL.search(short):
+        meant = [
+            items for _, items in sorted(groups, key=lambda each: bool(each[0])) if len(items) == 2 or (len(items) > 2 and not two)
+        ]
+        return list(meant[-1].values()) if meant else []
+    named = ["".join(found).upper() for found in _NAMES_AN_OPTION.findall(short)]
+    options = {key: item for _, items in groups for key, item in items.items()}
+    chosen = [options[each] for each in dict.fromkeys(named) if each in options]
+    return chosen if len(options) > 1 else []
+
+
+_ASKS = lazy_regex(r"\?[\s\"')*`_]|\?\Z")
+_HEADING_ASKS = lazy_regex(r"^(?:#{1,6} |\*\*)[^\n]{1,160}\?(?:\*\*)?$", re.MULTILINE)
+_LONG_WORD = lazy_regex(r"[^\W_]{5,40}")
+_QUESTION_END, _WORDS_OF_A_SENTENCE = 400, 4
+
+
+def long_words(text: str) -> set[str]:
+    return set(_LONG_WORD.findall(text[:_LAST_LINES].lower()))
+
+
+def ending(text: str, length: int) -> str:
+    """Return the last lines of a message, as far as there is room."""
+    shown = ""
+    for line in reversed([each for each in plain_lines(text[-_LAST_LINES:]) if each.strip("-*_ ")]):
+        if shown and len(line) + len(shown) > length:
+            break
+        shown = f"{line} {shown}"
+    asks = len(shown) > length and _ASKS.search(shown[-_QUESTION_END:])
+    return f"…{end_of(shown.strip(), length - 1)}" if asks else clip_line(shown, length)
+
+
+def answered_part(text: str, prompt: str, length: int) -> str:
+    """Return what a prompt answers in a message: all, the items it names, the closing question, or what shares its words."""
+    lines = [line for line in plain_lines(text[-_LAST_LINES:]) if line.strip("-*_ ")]
+    if len(text) <= _LAST_LINES and len(" ".join(lines)) <= length:
+        return " ".join(lines)
+    chosen = items_named(text, prompt)
+    if len(chosen) == 1:
+        ends = ending(text, length - min(len(chosen[0]), length // 2)).removeprefix("…")
+        return f"{clip(chosen[0], length // 2)} … {ends}"
+    if chosen:
+        return "; ".join(clip(each.rstrip("."), length // len(chosen)) for each in chosen)
+    wanted = long_words(prompt)
+    if _ASKS.search(text[-_QUESTION_END:]) or not wanted:
+        headings = list(_HEADING_ASKS.finditer(text[-_LAST_LINES:]))
+        if headings and (offered := plain_lines(text[-_LAST_LINES:][headings[-1].start() :])):
+            return clip(" ".join(offered), length)
+        if not wanted and (found := outline(text)) is not None and len(found.steps) > 1:
+            return gist(text, length).replace('"', "")
+    else:
+        length = length * 3 // 4  # a remark needs less than an approval
+        nearest = max(range(len(lines)), key=lambda at: (len(wanted & long_words(lines[at])), at))
+        if len(wanted & long_words(lines[nearest])) >= min(2, len(wanted)):
+            about, last = " ".join(lines[nearest:]), clip(split_sentences(lines[-1])[-1], length // 2)
+            return about if len(about) <= length else f"{clip(about, length - len(last)).removesuffix('…')} … {last}"
+    first = split_sentences(" ".join(plain_lines(text[:_LAST_LINES])[:3]))
+    begins = clip(next((said for said in first if len(said.split()) >= _WORDS_OF_A_SENTENCE), ""), length // 3)
+    return f"{begins.removesuffix('…')} … {ending(text, length - len(begins)).removeprefix('…')}"
 
 
 def ungreeted(text: str) -> str:
@@ -476,15 +587,6 @@ def is_chatter(sentence: str) -> bool:
 
 def split_sentences(text: str) -> list[str]:
     return _SENTENCE_END.split(text)
-
-
-def outset_and_end(sentences: Sequence[str], length: int) -> str:
-    """Return what was found in about ``length`` characters: its beginning and its last sentence, which concludes."""
-    whole = " ".join(sentences)
-    if len(whole) <= length or len(sentences) < 2:
-        return clip(whole, length)
-    last = clip(sentences[-1], length // 2)
-    return f"{clip(' '.join(sentences[:-1]), length - len(last)).removesuffix('…').rstrip()} … {last}"
 
 
 def last_sentence(text: str) -> str:

@@ -219,8 +219,8 @@ def _without_documents(command: str) -> str:
     return "\n".join(kept)
 
 
-_COMPARED = lazy_regex(r"""(?<![^\s;&|(!])\[\[\s(?:'[^'\n]*'|"(?:[^"\\\n]|\\.)*"|(?!\s\]\])[^'"\n])*\s\]\]""")
-"""A test in bash, where < and > compare words."""
+_COMPARED = lazy_regex(r"""(?<![^\s;&|(!])\[\[\s(?:'[^'\n]*+'|"(?:[^"\\\n]|\\.)*+"|\\.|(?!\s\]\]|\[\[\s)[^'"\\\n])*+\s\]\]""")
+"""A test in bash, where < and > compare words. It ends before another begins, so that a line is read once, not for each of them."""
 _PIECE = lazy_regex(
     r"""(?P<blank>[ \t]+|\\\n)|(?P<comment>(?:(?<=\s)|(?<=^))\#[^\n]*)|(?P<in>\d?&?>{1,2}&?\s*[^\s;&|()<>'"]*|<<?<?\s*[^\s;&|()<>]*)
     |(?P<end>\|\||&&|;;|[;&|\n(){}](?=\s|$)|[;&|\n()])

@@ -541,7 +541,8 @@ def _settled(turn: CardTurn, later: Sequence[CardTurn]) -> tuple[str, ...]:
             continue
         said = [part for part in _SENTENCE_END.split(" ".join(each.asked.split())) if len(part.split()) > 2]
         shared = [part for part in said if not about.isdisjoint(beginnings(part))]
-        if not shared and place == 0 and len(each.asked.split()) >= _RULING_WORDS and not _ASSENT.match(each.asked):
+        follows = place == 0 and len(turn.asked.split()) > _LAST_WORDS  # a card that is itself an answer was settled by it
+        if not shared and follows and len(each.asked.split()) >= _RULING_WORDS and not _ASSENT.match(each.asked):
             shared = said
         found += [_LINKED.sub("", part) for part in shared[:1]]
     return tuple(found)

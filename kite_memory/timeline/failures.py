@@ -59,6 +59,12 @@ _BUG_FOUND = lazy_regex(
     re.IGNORECASE,
 )
 _QUOTES_THE_AGENT = '; the agent: "'
+_TO_FORMAT = lazy_regex(
+    r"^.{0,80}\b(?:needs? (?:to be )?(?:re)?format(?:ted|ting)|(?:is|are) not (?:properly )?formatted)\b.{0,80}"
+    r"(?:\n+[ \t]{0,4}[\w./-]{1,120}\.\w{1,6}$){0,2}",
+    re.MULTILINE,
+)
+"""What a script that checks the format prints, with the first files below it."""
 _NAMED_BELOW = "(fail) "
 _ABOVE = 1_500
 _FRAME_LINE = lazy_regex(r"(?: FIXABLE)?\s{0,4}[━═─]{3,}.{0,200}")
@@ -288,7 +294,8 @@ def _failed_line(run: Run, done: Sequence[Run], events: Sequence[Event], since: 
     parts = (each for each in reversed(done) if each.place > run.place and each.outcome == "ok" and _part_of(each, run))
     later = next(parts, None)
     partly = f" (only `{typed(later.command)}` has gone well since)" if later else ""
-    unverified = f"; unverified: {names(since, FILES_CITED, parts=PATH_PARTS)} changed since, run it again" if since else ""
+    happened = "changed" if any(file.path for file in since) else "ran"
+    unverified = f"; unverified: {names(since, FILES_CITED, parts=PATH_PARTS)} {happened} since, run it again" if since else ""
     explained = _explained(run, events) if run.is_check else None
     verdict = f'{_QUOTES_THE_AGENT}{clip_line(explained[1], _VERDICT)}"' if explained else ""
     events_cited = (run.event, *((later.event,) if later else ()), *((explained[0],) if explained else ()))
@@ -330,6 +337,10 @@ def _nearest_failure(run: Run) -> str:
         return next((found for line in reversed(above) if (found := first_failure(line))), "")
     if run.tested == "failed" and _NAMED_BELOW in run.event.text:
         return ""
+    if not run.failure or run.failure.endswith("task failed"):
+        listed = [" ".join(each.group().split()) for each in _TO_FORMAT.finditer(run.said)]
+        if listed:
+            return max(listed, key=len)
     if not run.failure.endswith("task failed"):
         return run.failure
     messages = (first_failure(line) for line in run.said.split("\n"))

@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from kite_memory.model.event import Event, EventType, Session, opens_turn
 from kite_memory.model.hit import Fix, Quote
@@ -30,8 +30,15 @@ _QUOTED_WORDS, _FEWEST_QUOTED, _SHORTEST_QUOTED = 8, 3, 15
 _SPEAKS_OF_FAILURE = lazy_regex(
     r"fail|error|exception|panic|crash|denied|refused|invalid|cannot|can['’]t|again|why|[A-Z][a-z]+[A-Z]"
 )
+_NAMED_BY_FAILURE = lazy_regex(r"(?<!\w)['\"‘“`]([^'\"’”`]{2,200})['\"’”`]")
+"""What is in quotes, by which one failure differs from others of its kind."""
+_OF_ANY_PROGRAM = lazy_regex(
+    r"(?:\[errno \d+\] )?(?:no such file or directory|command not found|operation not permitted|address already in use"
+    r"|connection reset by peer|is a directory|not a directory|no space left on device)"
+)
+_FAILS = lazy_regex(r"\b(?:fail\w*|errors?|panic\w*|crash\w*|again)\b", re.IGNORECASE)
 _NAME_OF_A_FAILURE = lazy_regex(r"\b(?!\w*(?:Error|Exception|Warning)\b)(?:[A-Z][a-z]+){3,}\b")
-_GIT, _COMMITS_ALIKE = "git", 5
+_GIT, _COMMITS_ALIKE, _COMMITTED_WITHIN = "git", 20, timedelta(hours=2)
 _COMMITS = lazy_regex(r"\bgit commit\b[^\n\"']{0,80}-\w{0,4}m\s{0,4}([\"'])([^\"'\n]{1,400})\1")
 _READ = 20_000
 _WORD = re.compile(r"\w+")
@@ -180,10 +187,18 @@ def _quote_of(met: FailureMatch, fix: Fix) -> Quote:
 def _quotes(asked: str, line: str) -> bool:
     """Return whether a text holds what a line of a failure says after its name, or a name that only this failure has."""
     parts = " ".join(line.split()).split(": ")
-    tails = (" ".join(": ".join(parts[at:]).split()[:_QUOTED_WORDS]).casefold().rstrip(".,;") for at in range(len(parts)))
-    if any(len(tail.split()) >= _FEWEST_QUOTED and len(tail) >= _SHORTEST_QUOTED and tail in asked.casefold() for tail in tails):
-        return True
-    return any(name in asked for name in _NAME_OF_A_FAILURE.findall(line))
+    for rest in (": ".join(parts[at:]) for at in range(len(parts))):
+        tail = " ".join(rest.split()[:_QUOTED_WORDS]).casefold().rstrip(".,;:")
+        named = _NAMED_BY_FAILURE.findall(rest)
+        if (
+            len(tail.split()) >= _FEWEST_QUOTED
+            and len(tail) >= _SHORTEST_QUOTED
+            and tail in asked.casefold()
+            and not _OF_ANY_PROGRAM.fullmatch(tail)
+            and (not named or any(name in asked for name in named))
+        ):
+            return True
+    return _FAILS.search(asked) is not None and any(name in asked for name in _NAME_OF_A_FAILURE.findall(line))
 
 
 def _failed(timeline: Timeline, event: Event) -> bool:
@@ -237,6 +252,7 @@ def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12
         by_change.setdefault(key, []).append(event)
         sessions[event.session], prompts[key] = hit.session, prompt
     newest = sorted(by_change.items(), key=lambda pair: max(event.at for event in pair[1]), reverse=True)
+    newest = newest[: 2 * limit]  # a commit read from Git may be one that a session made
     by_git = {key: _commit_of(timeline, events[0]) for key, events in newest if events[0].provider == _GIT}
     found = {key: _change(timeline, sessions[key[0]], prompts[key], events) for key, events in newest if key not in by_git}
     joined = tuple({each.commit.hash for each in found.values() if each.commit is not None})
@@ -260,7 +276,7 @@ def _recorded(event: Event) -> Commit:
 def _change(timeline: Timeline, session: Session, prompt: Event | None, events: Sequence[Event]) -> FileChange:
     last = max(events, key=lambda event: event.ordinal)
     after = timeline.events.of_session(last.provider, last.session, after=last.ordinal, limit=_AFTER)
-    taken_back = next((event for event in after if _takes_back(event, last.path)), None)
+    taken_back = next((event for event in after if _takes_back(timeline, session, event, last.path)), None)
     until = after[: after.index(taken_back)] if taken_back is not None else after
     commit = next(iter(commits(until)), None) or _found_commit(timeline, session, until)
     action = last.text.partition(",")[0].strip()[:20] or "changed"
@@ -278,19 +294,33 @@ def _change(timeline: Timeline, session: Session, prompt: Event | None, events: 
 
 def _found_commit(timeline: Timeline, session: Session, events: Sequence[Event]) -> Commit | None:
     """Return the first commit that a quiet `git commit` of these events made, as Git recorded it."""
-    commands = (event.command for event in events if event.type is EventType.COMMAND)
-    subject = next((found[2].strip() for command in commands if (found := _COMMITS.search(command))), "")
-    query = EventQuery(text=subject, types=frozenset({EventType.FILE_ACTION}), project=session.project, limit=_COMMITS_ALIKE)
-    made = [hit.event for hit in timeline.search.find(query) if hit.event.provider == _GIT] if subject else []
-    return next((_recorded(event) for event in made if not event.path and event.text.partition("\n")[0].strip() == subject), None)
+    commands = (event for event in events if event.type is EventType.COMMAND)
+    command, subject = next(((each, found[2].strip()) for each in commands if (found := _COMMITS.search(each.command))), (None, ""))
+    if command is None or not subject:
+        return None
+    query = EventQuery(
+        text=subject,
+        types=frozenset({EventType.FILE_ACTION}),
+        project=session.project,
+        provider=_GIT,
+        since=command.at - _COMMITTED_WITHIN,
+        limit=_COMMITS_ALIKE,
+    )
+    made = [hit.event for hit in timeline.search.find(query) if not hit.event.path]
+    made = [event for event in made if event.text.partition("\n")[0].strip() == subject]
+    nearest = min(made, key=lambda event: abs(event.at - command.at), default=None)
+    return _recorded(nearest) if nearest is not None and abs(nearest.at - command.at) <= _COMMITTED_WITHIN else None
 
 
-def _takes_back(event: Event, path: str) -> bool:
-    """Return whether a command restores the file as Git has it."""
+def _takes_back(timeline: Timeline, session: Session, event: Event, path: str) -> bool:
+    """Return whether a command restored the file as Git has it."""
     if event.type is not EventType.COMMAND or "git" not in event.command:
         return False
-    restored = (posixpath.normpath(each.path) for each in writes(event.command) if each.how == "restored")
-    return any(f"/{path}".endswith(f"/{each}") for each in restored)
+    there = posixpath.normpath(posixpath.join(session.cwd, path).replace("\\", "/"))
+    restored = (
+        posixpath.join(session.cwd, each.path).replace("\\", "/") for each in writes(event.command) if each.how == "restored"
+    )
+    return there in map(posixpath.normpath, restored) and not _failed(timeline, event)
 
 
 def _prompt_before(timeline: Timeline, event: Event) -> Event | None:

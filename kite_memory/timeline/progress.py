@@ -13,7 +13,7 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import clip_line, counted, first_of, outline
+from kite_memory.text.display import NO_CHANGE, clip_line, counted, first_of, outline
 from kite_memory.text.shell import Write, writes
 from kite_memory.timeline.runs import Commit, Run, bare, is_wider, kinds_in, makes_up, open_failures, passed_of
 
@@ -40,10 +40,17 @@ class ChangedFile:
 _PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc"})
 _IT_CHANGED = lazy_regex(
     r"\b(?:fixed|(?:re)?formatted|changed|rewrote|updated) (?!0\b)\d{1,5} files?\b"
-    r"|\b(?!0\b)\d{1,5} files? (?:were |was )?(?:fixed|(?:re)?formatted|changed|rewritten|updated)\b",
-    re.IGNORECASE,
+    r"|\b(?!0\b)\d{1,5} files? (?:were |was )?(?:fixed|(?:re)?formatted|changed|rewritten|updated)\b|^\S{1,200} \d{1,6}ms$",
+    re.IGNORECASE | re.MULTILINE,
 )
 """What a formatter prints if it changed something."""
+_LEFT_ALONE = lazy_regex(
+    r"\bNo (?:fixes applied|changes|files? (?:changed|formatted))|\bAll (?:checks passed|matched files)"
+    r"|\bnothing to (?:fix|format)|\b(?:left unchanged|already formatted)\b|\b0 files? (?:changed|(?:re)?formatted|fixed)"
+    r"|\(unchanged\)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What one prints that changed nothing; others print nothing in either case."""
 _NOTHING_CHANGED = lazy_regex(r"^(?:Already up[ -]to[ -]date|Current branch \S{1,200} is up to date|Already on ')", re.MULTILINE)
 _COULD_NOT = lazy_regex(r"^(?:sed|perl|mv|cp|rm|cat|tee|git|bash|zsh|sh|fatal|error|patch)\b.{0,80}: ", re.MULTILINE)
 _GO_ON_IN_CONFLICT = lazy_regex(r"^(?:CONFLICT \(|Auto-merging )|Merge conflict in ", re.MULTILINE)
@@ -100,7 +107,7 @@ def _happened(write: Write, run: Run) -> bool:
     said = f"{run.said}\n{run.event.text}"
     if run.event.status in ("denied", "interrupted") or (not write.path and _NOTHING_CHANGED.search(said)):
         return False
-    if write.formats and not _IT_CHANGED.search(said):
+    if write.formats and not _IT_CHANGED.search(said) and _LEFT_ALONE.search(said):
         return False
     if run.outcome != "failed":
         return True
@@ -174,7 +181,7 @@ _MATTERS = (
     BriefPart.OPEN,
 )
 """The order of parts where there is little room."""
-_ROOM_FOR_OTHERS, _LITTLE_ROOM = 220, 100
+_ROOM_FOR_OTHERS, _LITTLE_ROOM, _ROOM_FOR_A_PROMPT, _ROOM_FOR_THE_TASK = 220, 100, 150, 620
 _LEAST = frozenset({BriefPart.DOING, BriefPart.NEXT, BriefPart.FAILED})
 """What a brief is of no use without."""
 
@@ -194,14 +201,19 @@ def fitted(lines: Sequence[BriefLine], *, tokens: int, cost: Callable[[BriefLine
     then = by_part[BriefPart.NEXT]
     urgent = (*failed[:1], *then[1:2], *failed[1:2], *by_part[BriefPart.DOING][1:2], *failed[2:], *then)
     longer = [(line, replace(line, text=text)) for line in lines for text in line.longer]
-    fuller = [(line, replace(line, text=line.longer[-1])) for line in first[:1] if line.longer]
+    fuller = [
+        (line, replace(line, text=text))
+        for line in first[:1]
+        for at, text in enumerate(reversed(line.longer))
+        if at == 0 or len(text) <= _ROOM_FOR_THE_TASK
+    ]
     whole_or_shorter = [(line, shown) for line in first for shown in (line, *_without_clauses(line))]
     least = [each for each in whole_or_shorter if each[0].part in _LEAST]
     stable = [each for each in whole_or_shorter if each[0].part is BriefPart.STABLE]
     longest = [[(line, replace(line, text=text)) for text in line.longer] for line in then[:2]]
     in_full, more = (longest[at] if at < len(longest) else [] for at in (0, 1))
     rest = [each for each in whole_or_shorter if each[0].part not in _LEAST]
-    before = [(line, line) for line in by_part[BriefPart.DOING] if line.explains]
+    before = [(line, shown) for line in by_part[BriefPart.DOING] if line.explains for shown in (_cut(line), line)]
     begun = [(line, shown) for line in then[1:] for shown in (*_not_too_long(line), line)]
     soon = [(line, line) for line in (*then[1:2], *failed[1:2])]
     waiting = [(line, line) for line in then if line.explains]
@@ -225,6 +237,12 @@ def _not_too_long(line: BriefLine) -> Iterator[BriefLine]:
     """Yield the line with the longest text that leaves room for others."""
     fitting = [text for text in line.longer if len(text) <= _ROOM_FOR_OTHERS]
     yield from (replace(line, text=text) for text in fitting[:1])
+
+
+def _cut(line: BriefLine) -> BriefLine:
+    """Return the line with the end of its quotation left out if it is long."""
+    is_long = len(line.text) > _ROOM_FOR_A_PROMPT and line.text.endswith('"')
+    return replace(line, text=clip_line(line.text, _ROOM_FOR_A_PROMPT - 1) + '"') if is_long else line
 
 
 def _without_clauses(line: BriefLine) -> Iterator[BriefLine]:
@@ -309,8 +327,7 @@ _LONG_PLAN = 220
 _BY_HAND = lazy_regex(r"\b(?:manual\w*|visual\w*|by hand|open|navigate|click|load|browser)\b", re.IGNORECASE)
 A_TASK = 1_200
 """A prompt of as many characters describes a task, which later prompts may be about."""
-_STEP_LEFT = 90
-_NO_CHANGE = lazy_regex(r"\bno\b.{0,40}\b(?:changes?|needed|required|necessary)\b", re.IGNORECASE)
+_STEP_LEFT = (140, 280, 200)
 _FILE_NAMED = lazy_regex(r"[\w./@-]{1,120}\.[A-Za-z]\w{0,5}\b")
 _EXECUTES = lazy_regex(
     r"\b(?:python[\d.]*|py|node|deno|bun|tsx|ts-node|ruby|perl|php|bash|zsh|sh|pwsh|powershell|go run|java|Rscript)\b|\./"
@@ -552,9 +569,10 @@ def steps_left(events: Sequence[Event], files: Sequence[ChangedFile]) -> Iterato
     if begun is None:
         return
     left = [
-        f"({at + 1}) {clip_line(step, _STEP_LEFT)}"
+        (at + 1, step)
         for at, (step, names) in enumerate(zip(found.steps, named, strict=True))
-        if ((names and not names & changed) or at > begun) and not _NO_CHANGE.search(step)
+        if ((names and not names & changed) or at > begun) and not NO_CHANGE.search(step)
     ]
     if left:
-        yield cited(BriefPart.NEXT, f"left of the plan, by the files changed so far: {first_of(left, _CHECKS)}", asked)
+        shown = (first_of([f"({at}) {clip_line(step, most)}" for at, step in left], _CHECKS) for most in _STEP_LEFT)
+        yield cited_in_lengths(BriefPart.NEXT, (f"left of the plan, by the files changed so far: {each}" for each in shown), asked)

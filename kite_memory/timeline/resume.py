@@ -9,17 +9,19 @@ from itertools import groupby, product
 from kite_memory.model.event import PLANNING, Event, EventType, Session, merged_by_time, opens_turn
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import (
+    answered_part,
     clip,
     clip_line,
     clip_middle,
-    end_of,
+    ending,
     first_of,
     gist,
+    is_mostly_output,
+    items_named,
     last_question,
     last_sentence,
-    option_named,
-    outline,
-    outset_and_end,
+    long_words,
+    numbers_answered,
     plain_lines,
     split_sentences,
     without_markup,
@@ -73,7 +75,7 @@ _LATELY = 25
 _SAID, _ASKED, _LONGER, _COMMAND, _SUBJECT = 240, 220, (900, 640, 460, 390, 320), 100, 80
 _ITEM = 110
 _STEPS, _STEP, _CHECK = 3, 60, 80
-_OFFER, _FULL_OFFER, _AGREED_OFFER, _LONG_OFFER, _AT = 240, 320, 480, 800, 280
+_SHORT_OFFER, _OFFER, _FULL_OFFER, _ITEMS, _AGREED_OFFER, _LONG_OFFER, _AT = 160, 240, 320, 400, 480, 800, 280
 _ANSWER, _QUESTION = 160, 70
 _RECAP_PROMPTS = 4
 _DONE = 3
@@ -101,19 +103,23 @@ _REPLACES = lazy_regex(r"^old_string: (.{0,2000}?)\nnew_string: (.{0,2000})", re
 _LONG_FOLDER = lazy_regex(r"(?<![\w.~])/(?:[\w.@~+-]{1,80}/){2,}")
 _ENDED = {"ok": "went well", "failed": "failed", "unknown": "ended, how is not clear"}
 _MESSAGES_BACK = 3
-_QUESTION_END = 400
 _READ = 4_000
 _ON_THE_WAY = frozenset({EventType.TOOL_RESULT, EventType.FILE_ACTION, EventType.TEST_RESULT, EventType.ERROR, EventType.COMMAND})
 _ACTS = frozenset({EventType.ASSISTANT_MESSAGE, EventType.TOOL_CALL, EventType.COMMAND, EventType.FILE_ACTION})
 _UNANSWERED = 6
 """Number of events: a call without a result further from the end was lost, not left unfinished."""
-_ASKS = lazy_regex(r"\?[\s\"')*`_]|\?\Z")
-_HEADING_ASKS = lazy_regex(r"^(?:#{1,6} |\*\*)[^\n]{1,160}\?(?:\*\*)?$", re.MULTILINE)
-_LONG_WORD = lazy_regex(r"[^\W_]{5,40}")
 _WORDS_IN_COMMON = 2
 _WORDS_OF_A_REQUEST = 4
 _WORDS_OF_ITS_OWN = 20
 """A shorter prompt refers to what the agent said before it."""
+_WORDS_OF_A_REPLY = 80
+_LAST_ASKED, _PLAN_IN_SHORT = "asked last", 460
+_ONLY_PASTED = lazy_regex(r"pasted: ")
+_REPLIES = lazy_regex(
+    r"\W{0,3}(?:but|and|also|so|then|or|no|nope|not|what about|how about|hm+|ah|oh|i see|that|this|those|both|neither|all)\b",
+    re.IGNORECASE,
+)
+"""The beginning of a prompt, however long, that goes on with what the agent said."""
 _FEW_WORDS = 4
 _PLAN = lazy_regex(r"(?i)(?<=^# )(?:implementation )?plan: *")
 _SAYS_YES = lazy_regex(
@@ -196,8 +202,9 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     if said is not None and not _announces(events, said) and not (prompts and said.ordinal < prompts[-1].ordinal):
         texts = (clip_line(without_markup(said.text[:_READ]), length) for length in (_SAID, 2 * _SAID))
         yield cited_in_lengths(BriefPart.DOING, (f'the agent said last: "{text}"' for text in texts), said)
-    earlier = {clip_line(event.text, _ASKED): event for event in requests[1:] if event.text != prompts[-1].text}
-    plan = next((event for event in reversed(requests) if event.tool == PLANNING or len(event.text) >= A_TASK), None)
+    own = [event for event in requests[1:] if event.text != prompts[-1].text and not _ONLY_PASTED.match(gist(event.text, _ASKED))]
+    earlier = {clip_line(event.text, _ASKED): event for event in own}
+    plan = next((event for event in reversed(requests) if event.tool == PLANNING or _is_task(event)), None)
     before = [event for event in list(earlier.values())[: -_PROMPTS - 1 : -1] if event is not plan]
     plans = [event for event in (plan,) if event is not None]
     is_recent = plan is not None and plan.tool == PLANNING and (offered is None or plan in requests[-_PLAN_WITHIN:])
@@ -220,24 +227,26 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
         yield cited(BriefPart.DOING, f"decided: {_answer(event)}", event)
 
 
+def _is_task(prompt: Event) -> bool:
+    return len(prompt.text) >= A_TASK and not is_mostly_output(prompt.text)
+
+
 def _last_message(events: Sequence[Event]) -> Event | None:
     return next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
 
 
 def _answered_by(events: Sequence[Event], prompt: Event) -> Event | None:
     """Return the agent's message that a short prompt answers."""
-    refers = len(prompt.text.split(None, _WORDS_OF_ITS_OWN)) < _WORDS_OF_ITS_OWN
+    words = len(prompt.text.split(None, _WORDS_OF_A_REPLY))
+    replies = _REPLIES.match(prompt.text) or _SAYS_YES.match(prompt.text) or numbers_answered(prompt.text)
+    refers = words < _WORDS_OF_ITS_OWN or (words < _WORDS_OF_A_REPLY and replies)
     return _offered_before(events, prompt) if refers else None
 
 
 def _is_about(request: Event, now: Sequence[Event]) -> bool:
     """Return whether a request has words in common with what was said now."""
-    said = {word for event in now for word in _words(event.text)}
-    return len(said & _words(request.text)) >= _WORDS_IN_COMMON
-
-
-def _words(text: str) -> set[str]:
-    return set(_LONG_WORD.findall(text[:_READ].lower()))
+    said = {word for event in now for word in long_words(event.text)}
+    return len(said & long_words(request.text)) >= _WORDS_IN_COMMON
 
 
 def _asked_last(events: Sequence[Event], prompt: Event, before: Event | None, decisions: Sequence[Event]) -> BriefLine:
@@ -246,45 +255,32 @@ def _asked_last(events: Sequence[Event], prompt: Event, before: Event | None, de
     if events[-1].type is EventType.RESUME_POINT and events[-1].status == "interrupted":
         after += "; then interrupted the agent"
     is_short = len(prompt.text.split(None, _AGREES)) < _AGREES
+    items = len(items_named(before.text, prompt.text)) if before is not None else 0
     agrees = "?" not in prompt.text and (is_short or _SAYS_YES.match(prompt.text) is not None)
-    lengths = (_OFFER, _LONG_OFFER, _AGREED_OFFER, _FULL_OFFER) if agrees else (_OFFER, _FULL_OFFER)
+    if items > 1:
+        lengths: tuple[int, ...] = (_ITEMS, _LONG_OFFER, _AGREED_OFFER)
+    elif agrees:
+        lengths = (_OFFER if items else _FULL_OFFER, _LONG_OFFER, _AGREED_OFFER)
+    else:
+        says_more = len(prompt.text.split(None, _WORDS_OF_ITS_OWN)) >= _WORDS_OF_ITS_OWN
+        lengths = (_SHORT_OFFER if says_more else _OFFER, _AGREED_OFFER, _FULL_OFFER)
     offers = [_in_answer_to(before, prompt, length) for length in lengths]
-    asked = _asked("asked last", prompt, offers[0] + after)
+    asked = _asked(_LAST_ASKED, prompt, offers[0] + after)
     longer = (*asked.longer, *dict.fromkeys(asked.text.replace(offers[0], each) for each in offers[1:] if each != offers[0]))
     evidence = cited(BriefPart.DOING, "", *filter(None, (prompt, before)), *decisions[-_DECISIONS:]).evidence
     return replace(asked, longer=longer, evidence=evidence)
 
 
 def _in_answer_to(before: Event | None, prompt: Event, length: int) -> str:
-    said = _offer(before.text, prompt.text, length) if before is not None else ""
+    said = answered_part(before.text, prompt.text, length) if before is not None else ""
     return f' in answer to: "{said}"' if said else ""
-
-
-def _offer(text: str, prompt: str, length: int) -> str:
-    """Return what a prompt answers: a message's beginning and closing question, else the lines that share words with the prompt."""
-    lines = plain_lines(text[:_READ])
-    if len(text) <= _READ and len(" ".join(lines)) <= length:
-        return " ".join(lines)
-    if chosen := option_named(text, prompt):
-        ends = _ending(text, length - min(len(chosen), length // 2)).removeprefix("…")
-        return f"{clip(chosen, length // 2)} … {ends}"
-    if _ASKS.search(text[-_QUESTION_END:]) or not _words(prompt):
-        headings = list(_HEADING_ASKS.finditer(text[-_READ:]))
-        if headings and (offered := plain_lines(text[-_READ:][headings[-1].start() :])):
-            return clip(" ".join(offered), length)
-        if not _words(prompt) and (found := outline(text)) is not None and len(found.steps) > 1:
-            return gist(text, length).replace('"', "")
-        first = (said for said in split_sentences(" ".join(lines[:3])) if len(said.split()) >= _WORDS_OF_A_REQUEST)
-        begins = clip(next(first, ""), length // 3)
-        return f"{begins.removesuffix('…')} … {_ending(text, length - len(begins)).removeprefix('…')}"
-    wanted = _words(prompt)
-    nearest = max(range(len(lines)), key=lambda at: len(wanted & _words(lines[at])), default=0)
-    return clip(" ".join(lines[nearest:]), length * 3 // 4)  # a remark needs less than an approval
 
 
 def _asked(when: str, prompt: Event, after: str = "") -> BriefLine:
     what, text = (f"{when}, a plan", _PLAN.sub("", prompt.text, count=1)) if prompt.tool == PLANNING else (when, prompt.text)
-    texts = (f"{what}: {gist(text, length)}{after}" for length in (_ASKED, *_LONGER))
+    shortest = _PLAN_IN_SHORT if prompt.tool == PLANNING and when == _LAST_ASKED else _ASKED
+    lengths = (shortest, *(length for length in _LONGER if length > shortest))
+    texts = (f"{what}: {gist(text, length)}{after}" for length in lengths)
     return cited_in_lengths(BriefPart.DOING, texts, prompt)
 
 
@@ -320,17 +316,6 @@ def _offered_before(events: Sequence[Event], prompt: Event) -> Event | None:
                 goes_on = event.text.rstrip().endswith(":") or _SAYS_IT_WILL.match(last_sentence(event.text))
                 return None if goes_on else event
     return None
-
-
-def _ending(text: str, length: int) -> str:
-    """Return the last lines of a message, as far as there is room."""
-    shown = ""
-    for line in reversed(plain_lines(text[-_READ:])):
-        if shown and len(line) + len(shown) > length:
-            break
-        shown = f"{line} {shown}"
-    asks = len(shown) > length and _ASKS.search(shown[-_QUESTION_END:])
-    return f"…{end_of(shown.strip(), length - 1)}" if asks else clip_line(shown, length)
 
 
 def _announces(events: Sequence[Event], said: Event) -> bool:
@@ -411,10 +396,19 @@ def _said_before(events: Sequence[Event]) -> Iterator[BriefLine]:
             break
     if found:
         sizes = ((1, _FINDING), *((most, length) for length in (2 * _FINDING, _FINDING) for most in range(len(found), 0, -1)))
-        shown = ("; ".join(f'"{outset_and_end(each, length)}"' for _, each in reversed(found[:most])) for most, length in sizes)
+        shown = ("; ".join(f'"{_outset_and_end(each, length)}"' for _, each in reversed(found[:most])) for most, length in sizes)
         yield cited_in_lengths(
             BriefPart.NEXT, (f"the agent had said before that: {each}" for each in shown), *(event for event, _ in found)
         )
+
+
+def _outset_and_end(sentences: Sequence[str], length: int) -> str:
+    """Return what was found in about ``length`` characters: its beginning and its last sentence, which concludes."""
+    whole = " ".join(sentences)
+    if len(whole) <= length or len(sentences) < 2:
+        return clip(whole, length)
+    last = clip(sentences[-1], length // 2)
+    return f"{clip(' '.join(sentences[:-1]), length - len(last)).removesuffix('…').rstrip()} … {last}"
 
 
 def _gives_words(event: Event) -> bool:
@@ -473,12 +467,12 @@ def _in_hand(events: Sequence[Event], *, settled: bool) -> Iterator[BriefLine]:
             report = _TO_REPORT if settled and well and kinds_in(said.text) <= well else ""
             calls = len({event.call for event in after if event.call})
             when = f"the agent had said, {calls} calls before the end" if calls >= _LONG_AGO else "the agent was at"
-            quoted = _ending(said.text, _AT // 2 if calls >= _LONG_AGO else _AT)
+            quoted = ending(said.text, _AT // 2 if calls >= _LONG_AGO else _AT)
             then = [
                 f"; since then {each}{report}" if (each := _done_since(ended, since, found=found)) else ""
                 for found in (False, True)
             ]
-            fuller = _ending(said.text, _AT + _AT // 2)
+            fuller = ending(said.text, _AT + _AT // 2)
             texts = (f'{when}: "{text}"{each}' for text, each in ((quoted, then[0]), *product((fuller, quoted), reversed(then))))
             yield cited_in_lengths(BriefPart.NEXT, texts, said)
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:

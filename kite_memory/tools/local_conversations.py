@@ -264,12 +264,14 @@ class LocalConversations:
     def erase_transcripts(self, notes: Collection[Note]) -> list[str]:
         """Erase our copy of the transcripts of the conversations from which these notes came, for good.
 
-        Return a sentence for each. An empty file remains, so that it is not kept again when the conversation is saved again.
+        Of a conversation that is kept in several places, only the note's own is erased, or all if the note has been moved. Return a
+        sentence for each. An empty file remains, so that it is not kept again when the conversation is saved again.
         """
         erased: list[str] = []
         with self._lock:
-            for uuid in dict.fromkeys(filter(None, map(uuid_of, notes))):
-                for kept in list(self._read(self._folder / uuid)):
+            for uuid, place in dict.fromkeys((uuid_of(note), place_of(note)) for note in notes):
+                everywhere = list(self._read(self._folder / uuid)) if uuid else []
+                for kept in [each for each in everywhere if place_of(each) == place] or everywhere:
                     if self._transcript(kept):
                         replace_file(self._file(kept, _TRANSCRIPT), gzip.compress(b"", 6, mtime=0))
                         erased.append(f"the transcript of the saved conversation {uuid} is erased, too")

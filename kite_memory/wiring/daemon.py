@@ -66,7 +66,8 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
     def still_ours() -> bool:
         if not lock.still_holds(config.state):
             return False
-        server.listen_again()
+        if because := server.listen_again():
+            log.warning("%s; no client reaches the daemon until it can listen again", because)
         return True
 
     with open_services(config, running=running, idle=lambda: daemon.idle) as services:

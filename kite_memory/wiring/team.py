@@ -16,7 +16,7 @@ from kite_memory.protected import protect_process
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.text.display import age
 from kite_memory.tools.argument_parsing import clean
-from kite_memory.tools.arguments import LocalContext
+from kite_memory.tools.arguments import MOST_SHOWN, LocalContext
 from kite_memory.tools.declarations import FinishedCall, ToolDispatcher, called, observed
 from kite_memory.tools.note_tools import all_tools
 from kite_memory.tools.store import Asker, StoreUnavailable
@@ -87,7 +87,9 @@ def audit_entry(call: FinishedCall) -> "AuditEntry":
     from kite_memory.team.postgres import AuditEntry
 
     tool = called(call.tool)
-    arguments = tool.named(call.arguments) if tool is not None else {}
+    given = tool.named(call.arguments) if tool is not None else {}
+    taken = tool.takes if tool is not None else ()  # an argument of another name may hold what was said
+    arguments = {argument.name: given.get(argument.name) for argument in taken}
     return AuditEntry(
         at=call.at,
         person=call.asker.grant.person or "",
@@ -105,10 +107,18 @@ _NAMING = ("key", "note", "notes", "from_session")
 """Arguments that name what a call is about."""
 
 
+_LONGEST_NAME = 1_000
+
+
 def _named(*names: object) -> str:
     """Return the first of these names that is one; several in a list together. Secrets are removed, as from what is stored."""
-    lines = (", ".join(filter(_is_name, each)) if isinstance(each, list) else each for each in names)
-    return clean(next(filter(_is_name, lines), ""))
+    lines = (", ".join(map(_start, filter(_is_name, each[:MOST_SHOWN]))) if isinstance(each, list) else each for each in names)
+    return clean(_start(next(filter(_is_name, lines), "")))[:_LONGEST_NAME]
+
+
+def _start(name: str) -> str:
+    """Return as much as is kept, and what shows whether a secret goes on behind that."""
+    return name[: 2 * _LONGEST_NAME]
 
 
 def _is_name(given: object) -> TypeGuard[str]:

@@ -276,6 +276,7 @@ def test_status_of_nothing_misses_everything(text: str | None) -> None:
     [
         *("kmem-hook", "/usr/bin/kmem-hook --agent codex", "KMEM_HOME=/x A=b kmem-hook", r"C:\Tools\kmem-hook.exe"),
         *(COMMAND, OLDER, fast_command(), "kmem-hook 2>&1", "kmem-hook &>/dev/null", "'/opt/a;b&c d/kmem-hook'"),
+        *("kmem-hook --agent codex || true", "kmem-hook; exit 0", "kmem-hook\n"),
     ],
 )
 def test_ours_is_known_again(command: str) -> None:
@@ -349,6 +350,26 @@ def test_a_command_that_left_an_apostrophe_unquoted_is_replaced(interpreter: str
     before = as_claude_code_writes({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": broken}]}]}})
 
     assert broken not in installed(before)
+
+
+def test_a_rule_that_a_person_added_after_ours_had_gone_stays() -> None:
+    installed = after_install("{}\n")
+    own = json.dumps({"permissions": {"allow": [OPENS_NOTES[0]]}})
+    again = after_install(own)
+    history = (own, installed, "{}\n")
+
+    without_hooks = plan_uninstall(own, history[1:])
+    unchanged, changed = (plan_uninstall(text, history) for text in (again, f"{again}\n"))
+
+    assert isinstance(without_hooks, Nothing)
+    assert isinstance(unchanged, Edit) and unchanged.after == own
+    assert isinstance(changed, Edit) and json.loads(changed.after or "") == json.loads(own)
+
+
+def after_install(text: str) -> str:
+    plan = plan_install(text, COMMAND, allow=OPENS_NOTES)
+    assert isinstance(plan, Edit) and plan.after is not None
+    return plan.after
 
 
 MAY = (

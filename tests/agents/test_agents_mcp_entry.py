@@ -144,6 +144,27 @@ def test_again_does_nothing_and_an_older_entry_is_brought_up_to_date(agent: Conn
     assert after(agent.dialect.plan_remove(now)) == theirs(agent.dialect)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mcp_servers.kite-memory.command = '/old/python'\nmcp_servers.kite-memory.args = {args}\n",
+        "[mcp_servers]\nkite-memory.command = '/old/python'\nkite-memory.args = {args}\n\n[other]\na = 1\n",
+        "[mcp_servers.kite-memory]\ncommand = '/old/python'\nargs = {args}\n[mcp_servers.kite-memory.tools]\nask = true\n",
+        "[mcp_servers.kite-memory.env]\nOWN = '1'\n[mcp_servers.kite-memory]\ncommand = '/old/python'\nargs = {args}\n",
+    ],
+)
+def test_our_entry_is_whole_after_an_update_in_any_style(text: str) -> None:
+    codex = connection("codex", PLACES).dialect
+    text = text.format(args=["-P", "/old/kite_memory/__main__.py", "mcp"])
+    server = replace(SERVER, environment={"KMEM_HOME": "/home"})
+
+    before, now = tomllib.loads(text), tomllib.loads(after(codex.plan_add(text, server)))
+
+    entry = before["mcp_servers"]["kite-memory"]
+    entry |= codex.entry(server) | {"env": entry.get("env", {}) | {"KMEM_HOME": "/home"}}
+    assert now == before
+
+
 @ALL
 def test_what_a_person_has_said_in_our_entry_stays_in_it(agent: Connection) -> None:
     """Limits, what may run unasked, being off: agents write it there when a person chooses so."""

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kite_memory.app import session_context
+from kite_memory.app import agent_hooks, session_context
 from kite_memory.app.agent_hooks import HookHandler, Judging, LeftToDo, Mode
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Where
@@ -645,6 +646,26 @@ class TestEarlierWork:
 
         assert first.endswith('claude-code: "Move the queue"; 2 prompts, the last: "Now write its migration"')
         assert second.endswith('claude-code: "Mend the lint"') and second.startswith("- Sun 2026-03-01 ")
+
+    @pytest.mark.skipif(not hasattr(time, "tzset"), reason="Windows has one time zone for all programs")
+    def test_a_day_is_one_of_the_clock_on_the_wall(self, monkeypatch: pytest.MonkeyPatch, parts: HookParts) -> None:
+        wrote(parts, session("late"), "Paint the fence", hours_ago=28.5)  # 23:30 in winter time
+        with monkeypatch.context() as there:
+            there.setenv("TZ", "EST5EDT4,60/2,300/2")  # summer time begins in the night to today
+            time.tzset()
+            printed = prompted(parts.handler(), "what did we do yesterday?")
+        time.tzset()
+
+        assert "nothing was asked then" in printed
+        assert self.lines(printed)[0].startswith('- 2026-02-28, the last prompt: "Paint the fence"')
+
+    def test_notes_get_what_it_leaves_of_the_budget(self, parts: HookParts) -> None:
+        wrote(parts, session(), "Move the queue", hours_ago=20)
+
+        printed = prompted(parts.handler(), "where did we stop?")
+
+        assert parts.recall.asked is not None
+        assert parts.recall.asked.tokens == agent_hooks._TURN_TOKENS - estimated_tokens(printed)
 
     def test_a_day_without_work_is_said_to_be_one(self, parts: HookParts) -> None:
         wrote(parts, session(), "Move the queue", hours_ago=60)

@@ -210,6 +210,21 @@ def test_an_answer_is_what_a_person_ruled_and_the_recap_after_it_not_an_offer() 
     assert quoted(*talk, question="what delay is there?") == [f"“{SETTLED}”", "Set to an hour."]
 
 
+def test_a_short_answer_to_what_was_offered_is_quoted_and_not_the_request_after_it() -> None:
+    talk = [
+        said(0, "which grease for the sluice, tallow or oil?", role="user"),
+        said(1, "Do you want tallow or oil?", role="assistant"),
+        said(2, "tallow.", role="user"),
+        said(3, "Greased with it.", role="assistant"),
+        said(4, "now please paint the boathouse green like the mill", role="user"),
+        said(5, "Painted.", role="assistant"),
+    ]
+
+    found = quoted(*talk, question="what is the sluice greased with?")
+
+    assert "“tallow.”" in found and "boathouse" not in " ".join(found)
+
+
 SLUICES = (
     said(0, "let the sluice be greased with tallow, the oil is gone by noon", role="user"),
     said(1, "Tallow it is, the sluice is greased each morning.", role="assistant"),

@@ -425,13 +425,23 @@ class TestExtracting:
 
         assert set(sentence.rests_on) == {0, 1}
 
-    @pytest.mark.parametrize("chatter", ["Good question!", "Hi Claude, the lease again.", "You're right, the lease is it."])
+    @pytest.mark.parametrize(
+        "chatter", ["Good question!", "Thanks a lot for that!", "Hi Claude, the lease again.", "You're right, the lease is it."]
+    )
     def test_a_greeting_or_praise_is_no_answer(self, chatter: str) -> None:
         said = self.piece(f"{chatter} The lease is read late since the sweeper holds it.")
 
         (sentence,) = question_answering.extract("why is the lease read late?", [said])
 
         assert sentence.text == "The lease is read late since the sweeper holds it."
+
+    @pytest.mark.parametrize(
+        "said", ["Sure, the pear stands on quince.", "Perfect, never graft the pear in May.", "Okay so we keep the pear."]
+    )
+    def test_what_is_stated_after_a_yes_is_an_answer(self, said: str) -> None:
+        (sentence,) = question_answering.extract("what about the pear?", [self.piece(f"{said} The gate is green.")])
+
+        assert sentence.text == said
 
     def test_a_question_is_no_answer(self) -> None:
         assert question_answering.extract("which stock bears the pear?", [self.piece("Which stock does the pear stand on?")]) == ()

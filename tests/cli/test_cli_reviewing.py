@@ -3,9 +3,12 @@
 import json
 import re
 import sys
+import time
+from typing import Any
 
 import pytest
 
+from kite_memory.cli import reviewing, vault
 from tests.cli.terminal import at_a_terminal
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine
@@ -96,3 +99,33 @@ def test_the_end_of_the_input_is_a_leave(waiting: Machine) -> None:
 
     assert seen.code == 0, seen.screen
     assert "nothing was decided" in seen.screen
+
+
+def test_a_consolidation_of_which_nothing_can_be_reverted_does_not_stand_before_an_earlier_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[bool] = []
+
+    def perform(name: str, *, dry_run: bool = False) -> dict[str, Any]:
+        asked.append(dry_run)
+        left = {"left_alone": ["facts/gate.md"], "page": False}
+        return {"at": "2026-03-01T08:00:00+00:00", "steps": [], **left} if dry_run else {"undone": 0, "git": "", **left}
+
+    monkeypatch.setattr(vault, "perform", perform)
+    monkeypatch.setattr(vault, "is_interactive", lambda: True)
+
+    vault.undo()
+
+    assert asked == [True, False]
+    assert capsys.readouterr().err.count("facts/gate.md") == 1
+
+
+def test_a_note_is_of_the_day_where_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    note = {"title": "", "project": "", "kind": "fact", "origin": "user", "created": "2026-03-01T03:00:00+00:00", "id": "a"}
+    with monkeypatch.context() as there:
+        there.setenv("TZ", "America/Los_Angeles")
+        time.tzset()
+        _, (line, _), *_ = reviewing._shown({**note, "evidence": [], "contested": None, "long": False, "nearest": None, "body": ""})
+    time.tzset()
+
+    assert "2026-02-28" in line

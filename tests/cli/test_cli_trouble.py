@@ -285,6 +285,7 @@ def test_with_an_invalid_configuration_one_can_repair_and_uninstall(machine: Mac
     assert any("vault" in finding["what"] for finding in repaired.json())
     assert in_between == as_installed
     assert (removed.code, settings.exists()) == (0, False)
+    assert "the default folders are taken" in removed.err
 
 
 def test_lines_in_a_project_are_not_forgotten_by_an_uninstall(machine: Machine) -> None:

@@ -444,6 +444,21 @@ def test_an_address_that_was_removed_is_opened_again(tmp_path: Path, transport: 
     assert list(tmp_path.iterdir()) == []
 
 
+@needs_unix
+def test_an_address_that_cannot_be_opened_again_is_tried_at_the_next_time(tmp_path: Path) -> None:
+    with Server(tmp_path, echo, report=print, limits=LIMITS, transport="unix") as server:
+        address = Path(paths.socket_path(str(tmp_path)))
+        address.unlink()
+        address.mkdir()
+
+        assert "is in the way" in server.listen_again()
+        assert "is in the way" in server.listen_again()
+        address.rmdir()
+
+        assert server.listen_again() == ""
+        assert call(tmp_path, "search", b"", PATIENT) == b"search|"
+
+
 def test_a_server_ends_where_a_client_keeps_the_port_s_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Windows refuses to remove it."""
     died: list[object] = []

@@ -1,10 +1,12 @@
 """What is caught of a prompt that addresses the memory, and all that only looks like it. The examples are invented."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.distill.asked_to_keep import MOST, asked_to_keep, may_ask
+from kite_memory.distill.asked_to_keep import MOST, asked_to_keep, may_ask, own_part
 
 FACT, RULE = "fact", "preference"
 
@@ -328,6 +330,14 @@ def test_what_is_taken_back_in_the_same_breath_is_left(prompt: str) -> None:
         "remember that the queue drops jobs when it is full, not when it is slow",
         "Recuerda que el puerto es 5433, no 5432",
         "Remember that the export runs at two. Wait for it before you deploy.",
+        "Remember that the press listens on port 8443. Wait, the deploy just failed. Can you look?",
+        "From now on, always use pnpm. Actually, the CI uses pnpm too.",
+        "Remember: the ledger is in /srv/ledger. Moment, ich schaue noch nach dem Rest.",
+        "Remember that customers want invoices by mail, no, seriously, always by mail.",
+        "Remember that the flag takes yes, no, or auto.",
+        "Remember that the press restarts at night. Correction lists are in docs/fixes.md.",
+        "Dear Claude,\n\nplease remember that the build box is called tango.\n\nThanks, Max",
+        "from: alembic import op is banned. Remember that migrations live in db/migrations.",
     ],
 )
 def test_a_no_that_takes_nothing_back_changes_nothing(prompt: str) -> None:
@@ -339,6 +349,13 @@ def test_what_a_letter_asks_for_is_not_what_its_reader_asks_for() -> None:
 
     assert asked_to_keep(f"Please answer this.\n\n{letter}") == ()
     assert asked_to_keep(f"What they wrote:\n\n{letter}\n\nFrom now on, never use their gateway.") != ()
+
+
+def test_lines_of_wide_blanks_are_read_in_linear_time() -> None:
+    begun = time.process_time()
+    own_part("Yes" + "\u00a0\n" * 4_000)
+
+    assert time.process_time() - begun < 1
 
 
 def test_what_is_long_was_pasted() -> None:

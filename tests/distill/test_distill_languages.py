@@ -427,3 +427,44 @@ def test_what_is_asked_quoted_or_handed_on_is_not_the_persons_rule(code: str, sa
     }[code]
 
     assert [item for item in items(asked, answer, said, "Ok.") if item.origin == "user"] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "cause", "said"),
+    [
+        (
+            "Warum läuft der Speicher voll?",
+            "Die Ursache ist, dass `Pool` für jede Anfrage eine Verbindung behält, weil `acquire()` sie nie freigibt.",
+            "nein danke, alles gut",
+        ),
+        (
+            "¿Por qué se llena la memoria?",
+            "La causa es que `Pool` guarda una conexión por petición porque `acquire()` nunca la libera después de un error.",
+            "no hace falta más, gracias",
+        ),
+    ],
+)
+def test_no_with_thanks_after_an_explanation_refutes_nothing(asked: str, cause: str, said: str) -> None:
+    (found,) = items(asked, cause, said, "Ok.")
+
+    assert isinstance(found, Insight)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Ich habe lange überlegt: ab jetzt nutzen wir immer Postgres, weil SQLite die Sperren nicht verträgt.",
+        "J'ai bien réfléchi : à partir de maintenant on utilise toujours Postgres, parce que SQLite ne tient pas les verrous.",
+        "考虑到性能，以后一律用 Postgres，不要再用 SQLite。",
+        "我想想后决定：以后一律用 Postgres，因为 SQLite 的锁不行。",
+        "À partir de maintenant, utilise toujours pnpm. En fait, le CI l'utilise déjà.",
+    ],
+)
+def test_a_rule_after_some_thought_stands(said: str) -> None:
+    assert isinstance(items(said, "OK.")[0], Preference)
+
+
+def test_emphasis_is_removed_where_words_are_not_divided() -> None:
+    (found,) = items("なぜ空になるの？", "原因は`Pool`が**接続を保持**し、エラー時に`acquire()`が解放しないことです。")
+
+    assert "*" not in found.title + found.body

@@ -208,6 +208,9 @@ def test_a_reply_that_names_no_option_picks_none(reply: str) -> None:
         ("the latter makes more sense", "2"),
         ("2 looks much better", "2"),
         ("2, not 1", "2"),
+        ("I don't want a lock, so the second one", "2"),
+        ("Since we can't lock in prod, the second option", "2"),
+        ("the latter without the sweeper", "2"),
         ("2 please, and can you add a test?", "2"),
         ("1, no wait, 2", "2"),
         ("1, doch lieber 2", "2"),
@@ -459,6 +462,7 @@ def test_words_that_no_person_wrote_are_no_ones_wish() -> None:
         ("npm run chek", 'npm error Missing script: "chek"', "npm run check"),
         ("deploy apply", "Error: environment variable STAGE is not set", "STAGE=test deploy apply"),
         ("python -m pytest tests", "No module named pytest", ".venv/bin/python -m pytest tests"),
+        ("pytest tests", "ModuleNotFoundError: No module named 'orchard'", "uv run pytest tests"),
         ("pnpm test unit", "ERR no such file or directory, open package.json", "cd web && pnpm test unit"),
     ],
 )
@@ -480,6 +484,15 @@ def test_a_command_that_failed_on_its_form_and_then_worked_in_another(wrong: str
 )
 def test_a_mended_test_and_another_command_establish_nothing(wrong: str, complaint: str, right: str) -> None:
     assert list(established([ran(1, wrong, complaint, failed=True), ran(2, right, "fine")])) == []
+
+
+@pytest.mark.parametrize("read", ["cat build/out.txt", "grep -rn start src", "git fetch origin", "echo giving up"])
+def test_what_is_only_read_between_helped_nothing(read: str) -> None:
+    events = [
+        ran(1, "tsc -p .", "tsc: command not found", failed=True), ran(2, read, "fine"), ran(3, "npx tsc -p .", "fine"),
+    ]  # fmt: skip
+
+    assert [each.right for each in established(events)] == ["npx tsc -p ."]
 
 
 @pytest.mark.parametrize(
@@ -758,6 +771,8 @@ def test_stars_and_bars_that_are_no_emphasis_stay(said: str) -> None:
         ("**Why:** it `works`", "Why: it `works`"),
         ("***both*** and __two words__", "both and two words"),
         ("*in italics*, (**bold**)", "in italics, (bold)"),
+        ("根本原因：**连接池**太小", "根本原因：连接池太小"),
+        ("**原因**：キャッシュの**競合**でした", "原因：キャッシュの競合でした"),
         ("**bold with `a*b` inside**.", "bold with `a*b` inside."),
         ("it includes *only these words* here", "it includes only these words here"),
     ],

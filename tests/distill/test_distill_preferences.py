@@ -142,6 +142,9 @@ def test_an_answer_that_names_what_the_question_offered_is_a_decision(asked: str
         ("Shall I commit this or go on with the tests?", "commit, then the tests please"),
         ("Should I look at the server log or the client log first?", "the server log for now, it has more lines in it"),
         ("Should it be red or green?", "neither, both of them look like a warning"),
+        ("What did the build print?", "the build: it printed error 1205 in the parser module"),
+        ("Which tests fail for you?", "tests, all of them fail with a timeout on the runner"),
+        ("Did the deploy work or should I roll back?", "the deploy, it failed because the token expired last night"),
     ],
 )
 def test_an_errand_or_an_answer_for_the_moment_is_none(asked: str, answer: str) -> None:
@@ -172,6 +175,23 @@ def test_a_wish_about_one_file_is_a_decision_about_it() -> None:
     (kept,) = items_of("I'd prefer to export `selector` from labels/printer.go", "Done.")
 
     assert isinstance(kept, Decision)
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("I prefer async/await over callbacks in handlers.", "I prefer async/await over callbacks in handlers"),
+        ("I prefer short commit messages, e.g. one line without a body.", "I prefer short commit messages"),
+        (
+            "When a test fails, always keep its log in the artifacts folder of the run.",
+            "When a test fails, always keep its log in the artifacts folder of the run",
+        ),
+    ],
+)
+def test_a_slash_or_a_dot_makes_no_file_and_a_condition_alone_no_title(said: str, title: str) -> None:
+    (kept,) = preferences(said, "Done.")
+
+    assert kept.title == title
 
 
 AGREED = ("add a limit to the importer", "I added the limit to the importer, and the tests pass.")

@@ -137,6 +137,14 @@ def test_a_yes_to_something_else_or_with_a_question_mark_agrees_to_no_advice(adv
             "Use one advisory lock per tenant, since the sweeper holds one already",
         ),
         (
+            "I recommend one queue per tenant, as the API would keep its order. When you're ready, shall I build it?",
+            "One queue per tenant, as the API would keep its order",
+        ),
+        (
+            "I recommend WAL for the ledger because we can't use two writers. The old timeout was wrong anyway. Do you agree?",
+            "WAL for the ledger because we can't use two writers",
+        ),
+        (
             "I recommend against sharding the ledger because its rows are joined everywhere. Do you agree?",
             "I recommend against sharding the ledger because its rows are joined everywhere",
         ),
@@ -183,7 +191,18 @@ def test_a_cause_that_the_next_turn_refutes_is_none(said: str, reply: str) -> No
 
 
 @pytest.mark.parametrize(
-    "said", ["thanks, now add a test", "no problem, and the README?", "don't forget the changelog", "do the same for the taxes"]
+    "said",
+    [
+        "thanks, now add a test",
+        "no problem, and the README?",
+        "don't forget the changelog",
+        "do the same for the taxes",
+        "revert the debug logging and commit",
+        "it is not urgent, make a ticket",
+        "this is not the only key, check the others too",
+        "still no time for the other ticket",
+        "no need to deploy it now, thanks",
+    ],
 )
 def test_a_cause_that_the_person_goes_on_from_is_kept(said: str) -> None:
     found = items_of(*chat("why are the rates old?", CAUSE_OF_IT, said, "Done."))
@@ -191,7 +210,9 @@ def test_a_cause_that_the_person_goes_on_from_is_kept(said: str) -> None:
     assert any("stale cache key" in item.title for item in found)
 
 
-@pytest.mark.parametrize("said", ["undo that, I never asked for LMDB", "revert this", "please roll it back", "no, not LMDB"])
+@pytest.mark.parametrize(
+    "said", ["undo that, I never asked for LMDB", "revert this", "please roll it back", "no, not LMDB", "undo your change"]
+)
 def test_a_choice_that_the_person_undoes_is_none(said: str) -> None:
     chosen = "I used LMDB instead of SQLite because LMDB reads without locks."
 

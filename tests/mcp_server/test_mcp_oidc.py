@@ -246,8 +246,15 @@ def test_an_issuer_that_is_away_is_not_asked_again_at_once_and_known_keys_stay()
         issuer.broken = True
         now[0] += 7200
         stale = verifies.find(issuer.token())
+        now[0] += 86_400
+        too_old = verifies.find(issuer.token())
+        issuer.broken = False
+        now[0] += 31
+        again = verifies.find(issuer.token())
 
     assert set(away) == {"issuer away"}
+    assert too_old == "issuer away"
+    assert isinstance(again, StoredToken)
     assert tried == 1
     assert isinstance(back, StoredToken)
     assert isinstance(stale, StoredToken)

@@ -17,7 +17,7 @@ from tests.recall.notes import AUTH, DAY, LINT, QUEUE, VAULT, note
 from tests.recall.services import Services
 
 LIKELY = [Hit(note=each, score=score, why="") for each, score in ((QUEUE, 0.4), (AUTH, 0.2), (LINT, 0.03))]
-TALK = Pointer(id="claude-code:5c2e#77aa01bc", title="slow checkout", date=DAY, score=0.3, is_note=False)
+TALK = Pointer(id="claude-code:5c2e#77aa01bc", title="slow checkout", date=DAY, score=0.3, is_note=False, session="5c2e")
 ON_THE_QUEUE = "should the new queue table of jobs use PostgreSQL?"
 
 
@@ -283,6 +283,16 @@ class TestBesideConversations:
         assert notes.hits and TALK.id not in [each.id for each in notes.pointers]
         assert [each.id for each in others] == [TALK.id]
         assert talks.asked == ["does the harbour crane squeak in winter?"]
+
+    def test_a_conversation_that_is_quoted_is_not_pointed_at_too(self, services: Services) -> None:
+        talks = Talks()
+        quote = Quote(id="claude-code:5c2e#88bb02cd", text="You: it is slow", date=DAY, score=0.9, session="5c2e")
+        talks.answer = lambda text, **how: (quote,)  # type: ignore[method-assign]
+        services.reopened(cards=talks).over(*VAULT)
+
+        found = self.says(services, "does the harbour crane squeak in winter?")
+
+        assert [each.id for each in found.quotes] == [quote.id] and found.pointers == ()
 
     def test_a_conversation_that_was_opened_by_its_handle_is_named_no_more(self, services: Services) -> None:
         services.reopened(cards=Talks()).over(*VAULT)

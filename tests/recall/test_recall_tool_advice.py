@@ -252,6 +252,11 @@ def test_an_earlier_fix_is_reported_once_in_a_session(acting: Acting) -> None:
             replace(DEPLOY, worked="export DEPOT=pear; make deploy"),
             "The same failure went away after `export DEPOT=pear`",
         ),
+        *(
+            (replace(DEPLOY, worked=f"{first} && make deploy"), "")
+            for first in ("rm -rf cache", "git stash", "git -C gates clean -fdx")
+        ),
+        (replace(DEPLOY, worked="python - && make deploy"), ""),
         (replace(DEPLOY, said="I opened it, go on"), ""),
         (replace(DEPLOY, said="try now", steps=("npm install",)), ""),
     ],

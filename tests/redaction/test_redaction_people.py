@@ -106,6 +106,9 @@ def test_a_note_about_a_secret_stays_and_the_secret_goes() -> None:
         ("the combo of the safe is 41-07-32", "41-07-32"),
         ("password: fern'stone", "fern'stone"),
         ("bw unlock --raw 'nine.sleepy.ferns' > /tmp/s", "nine.sleepy.ferns"),
+        ("login as root, password of user 'Kw0mquat3x'", "Kw0mquat3x"),
+        ('psql: the password for user "Kw0mquat3x" works', "Kw0mquat3x"),
+        ('log in as user "ivy" password "Kw0mquat3x"', "Kw0mquat3x"),
         ("open https://orchard.example/otp/verify?user=mk&code=771942 soon", "771942"),
     ],
 )
@@ -120,6 +123,7 @@ def test_what_a_program_puts_together_and_longer_sentences(text: str, secret: st
     "text",
     [
         'ERROR: password authentication failed for user "orchard_app"',
+        'ERROR:  password authentication failed for user "metabase"',
         "your login is ivy, and the password comes by letter",
         "the password rotation is on Friday, says the auditor",
         " id | login  | must_change_password\n----+--------+----------------------\n  4 | ivylee | t",

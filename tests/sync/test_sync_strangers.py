@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.sync.rows import ForgottenRow, Malformed, Row, UptakeRow, note_path, parsed
+from kite_memory.sync.rows import ForgottenRow, Malformed, NoteVersion, Row, UptakeRow, copy_path, note_path, parsed
 from kite_memory.sync.segments import NotWhole, SharedFolder, SyncKey, pack, unpack
 from tests.sync.homes import Clock, homes, open_home, settle
 
@@ -193,3 +193,13 @@ def test_two_machines_exchange_through_a_git_repository(tmp_path: Path) -> None:
 def test_a_remote_that_no_one_answers_at_is_said(tmp_path: Path) -> None:
     with open_home(tmp_path / "laptop", tmp_path, Clock()) as laptop, pytest.raises(KiteError, match="cannot be read"):
         laptop.syncing.sync(target=f"file://{tmp_path}/nowhere.git")
+
+
+@pytest.mark.parametrize(("letters", "kept"), [(60, 60), (90, 69)])
+def test_a_copy_keeps_as_much_of_a_name_as_a_file_may_have(letters: int, kept: int) -> None:
+    version = NoteVersion(key="k", path="facts/" + "\u6f22" * letters + ".md", path_at=0, digest="d", clock={}, at=1e9, by="desk")
+
+    name = copy_path(version).removeprefix("facts/")
+
+    assert name == "\u6f22" * kept + " (conflicted copy desk 2001-09-09 01.46.40).md"
+    assert len(name.encode()) <= 255

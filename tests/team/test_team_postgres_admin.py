@@ -122,6 +122,9 @@ def test_an_entry_says_what_was_acted_on_by_whatever_name_and_holds_no_secret() 
     assert entered("delete_memory", {}, key="port", project_path="harbour") == ("delete_memory", "port", "harbour")
     assert entered("ai_state_transfer", {}, from_session="one", to_session="two") == ("ai_state_transfer", "one", "orchard")
     assert entered("write_memory", {"project": ""}, key="port", scope="global") == ("write_memory", "port", "orchard")
+    assert entered("save_conversation", {"claude_conversation_uuid": "C1"}, notes=["the plan"], key="the plan")[1] == "C1"
+    assert entered("remember", {}, text="the plan", note="the plan")[1] == ""
+    assert len(entered("show_notes", {}, notes=["a long title " * 1000] * 100)[1]) == 1000
     assert secret not in str([entered("write_memory", {}, key=f"token {secret}"), entered(f"x {secret}", {}, key="k")])
     assert entered("write_memory", {}, key=f"token {secret}")[1] == "token [redacted:github-token]"
 
@@ -265,9 +268,11 @@ def test_a_deleted_memory_comes_back_whole_and_as_a_new_version(store: PostgresS
         store.undelete("port", by="admin")
 
 
+@pytest.mark.parametrize("first", [9, 10**23], ids=["later", "no number of a version"])
 @pytest.mark.parametrize("key", ["weir", 'odd "key" \\ ü'])
-def test_its_versions_come_back_whenever_they_were_written(url: str, store: PostgresStore, key: str) -> None:
-    for value in ("one", "two", "\0three"):
+def test_its_versions_come_back_whenever_they_were_written(url: str, store: PostgresStore, key: str, first: int) -> None:
+    three = {"odd": "\0\ud800", "version": 1, "first_version": first}
+    for value in ("one", "two", three):
         store.write_memory(ADA, key, value, ORCHARD)
     with psycopg.connect(url) as connection:
         for table, at in (("memory_version", "at"), ("note", "created")):
@@ -277,7 +282,7 @@ def test_its_versions_come_back_whenever_they_were_written(url: str, store: Post
     store.sweep()
     store.undelete(key, by="admin")
 
-    assert [each.value for each in store.versions(ADA, key, ORCHARD)] == ["\0three", "\0three", "two", "one"]
+    assert [each.value for each in store.versions(ADA, key, ORCHARD)] == [three, three, "two", "one"]
     store.delete_memory(ADA, key, ORCHARD)
     with psycopg.connect(url) as connection:
         connection.execute("UPDATE kite.trash SET at = now() - interval '31 days'")
@@ -348,6 +353,8 @@ def _filled(store: PostgresStore) -> None:
     store.save_state(ADA, state())
     store.write_memory(ADA, "gone", "x", ORCHARD)
     store.delete_memory(ADA, "gone", ORCHARD)
+    store.write_memory(ADA, "größe \U0001f986", "x", ORCHARD)
+    store.delete_memory(ADA, "größe \U0001f986", ORCHARD)
     store.write_memory(ADA, "nothing", None, ORCHARD)
     store.write_memory(ADA, "erased", None, ORCHARD)
     store.delete_memory(ADA, "erased", ORCHARD)
@@ -382,10 +389,26 @@ def test_a_backup_that_is_restored_holds_all_that_there_was(url: str, store: Pos
 
         assert read == written
         assert _holds(other) == _holds(store)
-        for key in ("gone", "erased"):
+        for key in ("gone", "größe \U0001f986", "erased"):
             assert other.undelete(key, by="admin").name == key
         assert other.write_memory(ADA, "port", 3, ORCHARD, expected=2).version == 3
     assert file.stat().st_mode & 0o077 == 0
+
+
+def test_the_versions_of_what_was_deleted_outlive_a_restore(url: str, store: PostgresStore, tmp_path: Path) -> None:
+    store.write_memory(ADA, "größe", "old", ORCHARD)
+    store.write_memory(ADA, "größe", "new", ORCHARD)
+    store.delete_memory(ADA, "größe", ORCHARD)
+    store.back_up(tmp_path / "team.kite.gz")
+
+    with opened(url) as other:
+        other.restore(tmp_path / "team.kite.gz")
+        with psycopg.connect(url) as connection:
+            connection.execute("UPDATE kite.memory_version SET at = now() - interval '40 days' WHERE key = 'größe'")
+        other.sweep()
+        other.undelete("größe", by="admin")
+
+        assert [each.value for each in other.versions(ADA, "größe", ORCHARD)] == ["new", "new", "old"]
 
 
 def test_a_backup_holds_one_tenant_alone_and_overwrites_nothing(url: str, store: PostgresStore, tmp_path: Path) -> None:

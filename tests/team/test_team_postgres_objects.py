@@ -331,6 +331,17 @@ class Silent:
         raise EmbedderUnavailable("nobody answers")
 
 
+class Waking:
+    """Does not answer at first."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.space = embedder.space
+        self._embedders: list[Embedder] = [embedder, Silent(embedder.space)]
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        return (self._embedders.pop() if len(self._embedders) > 1 else self._embedders[0]).embed(texts, purpose)
+
+
 def spaces(url: str, tenant: str) -> set[str]:
     with psycopg.connect(url) as connection:
         return {space for (space,) in connection.execute("SELECT DISTINCT space FROM kite.passage WHERE tenant = %s", (tenant,))}
@@ -354,6 +365,20 @@ def test_without_its_embedder_a_note_is_found_by_its_words_and_given_vectors_lat
     assert (still_silent, caught_up, store.catch_up()) == (0, 1, 0)
     assert "meaning" in store.search(OWNER, NoteQuery(text="geese guard gate"))[0].why
     silent.close()
+    store.close()
+
+
+def test_notes_of_another_space_are_not_passed_while_the_embedder_does_not_answer(url: str, tenant: str) -> None:
+    other = HashingEmbedder(version="2")
+    migrate(url, spaces=[other.space])
+    store = opened(url, EMBEDDER, tenant)
+    store.remember(OWNER, "Geese guard the gate", NoteKind.FACT, ORCHARD)
+    store.close()
+    store = opened(url, Waking(other), tenant)
+
+    counts = [store.catch_up() for _ in range(3)]
+
+    assert counts == [0, 1, 0]
     store.close()
 
 

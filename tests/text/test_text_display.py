@@ -77,13 +77,32 @@ class TestGist:
     def test_a_plan_is_its_title_its_goal_and_its_steps(self) -> None:
         assert gist(self.PLAN, 300) == (
             '"Plan: Water the orchard": The pump broke in May, and the pears are dry. The goal is to water every row by night.'
-            " (1) Mend the pump: New seals for both valves.; (2) Open the gates"
+            " (1) Mend the pump: New seals for both valves.; (2) Open the gates: Row one first; Then the others"
         )
 
     def test_what_is_to_be_delivered_is_the_goal(self) -> None:
         asked = f"# Task: Think about the pump\n\nThis is a design. Your deliverable is a sketch, NOT a new pump.\n\n{self.PLAN}"
 
         assert '": a sketch, NOT a new pump.' in gist(asked, 300)
+
+    def test_what_is_to_be_done_in_a_step_is_shown_and_steps_without_work_are_not(self) -> None:
+        does = "**File:** `src/pump.py`\n\n- Read the pressure\n- Close the valve at night"
+        nothing = "### 2. No new seals needed\n\nThey hold."
+        plan = f"# Plan: Pump\n\n### 1. Mend the old pump\n\n{does}\n\n{nothing}\n\n## Notes\n\n{'They hold well. ' * 30}"
+
+        assert gist(plan, 160) == '"Plan: Pump" (1) Mend the old pump (pump.py): Read the pressure; Close the valve at night'
+
+    def test_the_reason_for_what_is_asked_is_kept(self) -> None:
+        of_gates = "The gates by the wall are green this year."
+        reason = "With 900 rows it stops, 500 rows go well."
+        prompt = f"The log is here. {of_gates} {reason} {of_gates.replace('green', 'blue')} Please add a limit for the pump."
+
+        assert gist(prompt, 110) == f'"The log is here. … {reason} … Please add a limit for the pump."'
+
+    def test_of_a_short_question_below_a_log_the_question_is_shown(self) -> None:
+        log = "time=09:00 level=INFO msg=watered row=9\n" * 30
+
+        assert gist(f"{log}\nCould we water the ninth row first?", 160) == '"Could we water the ninth row first?"'
 
     def test_with_little_room_the_title_and_the_goal_come_before_the_steps(self) -> None:
         short = gist(self.PLAN, 130)
@@ -128,6 +147,9 @@ class TestGist:
 
         assert about in gist(plan, 640)
         assert about not in gist(plan, 160)
+
+    def test_a_first_sentence_that_is_too_long_leaves_a_gap(self) -> None:
+        assert gist("1111111111111111. . 1", 20) == '"… . 1"'
 
     @given(st.text("ab#*-1. \n`❯$:", max_size=300), st.integers(20, 200))
     def test_any_prompt_has_one(self, prompt: str, length: int) -> None:

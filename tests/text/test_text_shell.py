@@ -1,10 +1,12 @@
 """What of a shell's line is a program, what it is to do, and what only looks."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.text.shell import Invocation, acting, ending, invocations, purposes, writes
+from kite_memory.text.shell import Invocation, acting, ending, invocations, purposes, simple_commands, writes
 
 
 @pytest.mark.parametrize(
@@ -141,6 +143,7 @@ def test_a_few_programs_may_each_run_the_next_one() -> None:
         ("cat > pear.py <<'EOF'\nx = 1 > 2\nEOF", [("pear.py", "written")]),
         ("[[ pear > apple ]] && make", []),
         ("if [[ ! -f a && 'x ]] y' > pear ]]; then echo 1 >> log.txt; fi", [("log.txt", "written")]),
+        ('[[ pear > "a \\" ]] b" && \\" < x ]] && make > log.txt', [("log.txt", "written")]),
         ("grep '[[ x > y ]]' pears > found.txt", [("found.txt", "written")]),
         ("cd trees && cat >> list.md <<EOF\npear\nEOF", [("trees/list.md", "written")]),
         ('echo pear > "two words.txt"', [("two words.txt", "written")]),
@@ -166,6 +169,14 @@ def test_a_few_programs_may_each_run_the_next_one() -> None:
 )
 def test_the_files_that_a_line_changes(line: str, expected: list[tuple[str, str]]) -> None:
     assert [(each.path, each.how) for each in writes(line)] == expected
+
+
+@pytest.mark.parametrize("begun", ["[[ ", '[[ \\" ', "[[ 'a' "])
+def test_tests_that_do_not_end_are_read_in_linear_time(begun: str) -> None:
+    began = time.process_time()
+    simple_commands(begun * 8_000)
+
+    assert time.process_time() - began < 1
 
 
 @given(

@@ -111,6 +111,20 @@ class TestMet:
         assert told("CaskTooSmall again", besides=work.session.id) == ""
         assert told("why is the port refused?") == told("fill the cellar") == told("the error is 40 l") == ""
 
+    def test_a_failure_of_another_file_or_a_test_that_is_only_named_is_not_that_failure(self, timeline: Timeline) -> None:
+        lost = "FileNotFoundError: [Errno 2] No such file or directory: 'conf/plum.yml'"
+        work = Work(session(3)).asked("Load it").ran("python load.py", lost, "failed").ran("cp plum.example conf/plum.yml")
+        work.ran("python load.py", "loaded").ran("go test ./plum", "--- FAIL: TestPlumRipensEarly (0.00s)", "failed")
+        work.edited(f"{HOME}/plum.go").ran("go test ./plum", "ok")
+        timeline.commit([work.look()], "claude-code")
+
+        def told(text: str) -> bool:
+            return fix_of_quoted_failure(timeline, text, project="orchard", besides="") is not None
+
+        assert told(f"now it says {lost}") and told("TestPlumRipensEarly fails again")
+        assert not told(f"now it says {lost.replace('plum', 'fig')}")
+        assert not told("why does TestPlumRipensEarly need a clock?")
+
     def test_what_never_failed_is_not_known(self, timeline: Timeline) -> None:
         assert search_failures(timeline, "the zeppelin leaks") == []
         assert search_failures(timeline, "port of the zeppelin that leaks") == []
@@ -158,6 +172,33 @@ class TestChanges:
             ("git", "Water the fig"),
             ("claude-code", "Move the fig"),
         ]
+
+    def test_of_two_commits_with_one_subject_a_session_made_the_nearer(self, timeline: Timeline) -> None:
+        for number, days in ((7, 0), (9, 10)):
+            begins = timedelta(days=days)
+            work = (
+                Work(session(number), begins=begins)
+                .asked("Prune")
+                .edited(f"{HOME}/fig{number}.go")
+                .ran("git commit -qam 'wip'", "")
+            )
+            by_git = Work(session(number + 1, provider="git"), begins=begins + timedelta(minutes=1))
+            by_git._add(EventType.FILE_ACTION, "system", "wip", tool="git commit")
+            timeline.commit([work.look()], "claude-code")
+            timeline.commit([by_git.look()], "git")
+        late = Work(session(12), begins=timedelta(days=20)).edited(f"{HOME}/fig12.go").ran("git commit -qam 'wip'", "")
+        timeline.commit([late.look()], "claude-code")
+
+        made = [changes(timeline, f"fig{number}.go")[0].commit for number in (7, 9, 12)]
+
+        assert [each and each.event.session for each in made] == [session(8).id, session(10).id, None]
+
+    def test_a_file_is_taken_back_by_its_own_path_and_only_if_that_succeeds(self, timeline: Timeline) -> None:
+        work = Work(session(6, cwd=HOME)).asked("Try the plum").edited(f"{HOME}/trees/plum.go").edited(f"{HOME}/fig.go")
+        work.ran("git checkout -- plum.go").ran("git checkout -- fig.go", "error: pathspec", "failed")
+        timeline.commit([work.look()], "claude-code")
+
+        assert [changes(timeline, file)[0].action for file in ("trees/plum.go", "fig.go")] == ["edited", "edited"]
 
     def test_only_of_a_project(self, timeline: Timeline) -> None:
         assert changes(timeline, "pear.go", project="meadow") == []

@@ -49,9 +49,27 @@ class TestChanges:
         assert changes_of(Work().ran("git merge pears", "fatal: refusing to merge unrelated histories", "failed")) == []
         assert changes_of(Work().ran("git merge pears", "Already up to date.")) == []
 
-    def test_a_formatter_counts_if_it_says_that_it_changed_files(self) -> None:
+    def test_a_formatter_counts_unless_it_says_that_it_changed_nothing(self) -> None:
         assert changes_of(Work().ran("npm run lint:fix", "Checked 9 files. Fixed 2 files.")) == [("", "npm run lint:fix")]
         assert changes_of(Work().ran("npm run lint:fix", "Checked 9 files. No fixes applied.")) == []
+        assert changes_of(Work().ran("ruff format .", "9 files left unchanged")) == []
+        assert changes_of(Work().ran("prettier --write .", "a.ts 12ms (unchanged)")) == []
+        assert changes_of(Work().ran("prettier --write .", "a.ts 12ms (unchanged)\nb.ts 9ms")) == [("", "prettier")]
+
+    @pytest.mark.parametrize("command", ["mise run fmt", "gofmt -w .", "cargo fmt", "make format", "eslint --fix src", "black ."])
+    def test_a_formatter_that_prints_nothing_may_have_changed_any_file(self, command: str) -> None:
+        work = Work().ran("pytest", "4 passed", tests="ok").ran("make lint", "pear.py:1:1: bad format", "failed").ran(command, "")
+
+        (stable,) = lines_of(work, BriefPart.STABLE)
+        (failed,) = lines_of(work, BriefPart.FAILED)
+        assert "nothing since" not in stable and "since then `" in stable
+        assert "; unverified: `" in failed and failed.endswith("` ran since, run it again")
+
+    def test_what_a_script_that_checks_the_format_lists_is_why_it_failed(self) -> None:
+        said = "row watered\n" * 20 + "These files need to be formatted:\n\nsrc/pear.go\nsrc/plum.go\n\nERROR task failed"
+
+        (failed,) = lines_of(Work().ran("mise run lint:fmt", said, "failed"), BriefPart.FAILED)
+        assert "These files need to be formatted: src/pear.go src/plum.go" in failed
 
     def test_a_shell_that_stays_in_a_folder_names_the_file_that_is_known_there(self) -> None:
         work = Work().edited(f"{HOME}/trees/pear.py").ran("sed -i 's/1/2/' pear.py")

@@ -1025,6 +1025,73 @@ class TestFindings:
         ]
 
 
+class TestRefers:
+    LONG = "The pump is old, and it was mended twice this year. " * 12
+
+    def first(self, said: str, prompt: str) -> str:
+        return lines_of(Work().asked("Water the orchard by night").said(said).asked(prompt), BriefPart.DOING)[0]
+
+    def test_answers_one_by_one_are_shown_with_their_questions(self) -> None:
+        said = f"{self.LONG}\n\n1. Old row\n2. New row\n\nTo decide:\n\n1. **Seals** - new ones?\n2. **Valves** - both?\n3. Paint?"
+
+        line = self.first(
+            f"{said}\n\nWhat is your call?", "1. yes\n2. no, one\n3. can you look at its colour first? " + "please " * 20
+        )
+
+        assert line.endswith('in answer to: "(1) Seals - new ones?; (2) Valves - both?; (3) Paint?"')
+
+    def test_both_are_the_two_that_have_a_label(self) -> None:
+        tiers = f"**Tier 1 — the northern row first.**\n\n- x\n\n**Tier 2 — stop at the wall.**\n\n{self.LONG}"
+
+        line = self.first(
+            f"{self.LONG}\n\n1. It leaks\n2. It drips\n3. It stops\n\n{tiers}\n\nShall I sketch it?", "can we do both?"
+        )
+
+        assert line.endswith('in answer to: "Tier 1 — the northern row first; Tier 2 — stop at the wall"')
+
+    def test_an_objection_is_shown_with_the_proposal_at_the_end(self) -> None:
+        said = f"{self.LONG}\n\nThe stream feeds the valve.\n\n{self.LONG}\n\nThis speaks for a pond above the wall."
+        prompt = f"but the stream above the valve is dry when it freezes {'and so are the ditches ' * 5}then"
+
+        line = self.first(said, prompt)
+
+        assert 'in answer to: "The stream feeds the valve.' in line and line.endswith('This speaks for a pond above the wall."')
+
+    def test_with_hardly_a_word_in_common_the_end_of_the_message_is_shown(self) -> None:
+        said = f"Water the ninth row.\n\n{self.LONG}\n\nI would dig a pond.\n\n---\n\nIt holds for ten years."
+
+        assert self.first(said, "check again").endswith('Water the ninth row. … I would dig a pond. It holds for ten years."')
+
+    def test_the_persons_request_goes_before_what_was_only_pasted(self) -> None:
+        pasted = "error: pump: no pressure\nexit status 1\n" + "target: declined\n" * 20
+        work = (
+            Work().asked("Water the orchard by night").asked("9 rows at once fail, so let us take 5 rows by default").said("Fine.")
+        )
+        work = work.asked(pasted).said("It is the pump, not the rows.").asked("ok, add a param")
+
+        assert lines_of(work, BriefPart.DOING)[1] == 'asked before: "9 rows at once fail, so let us take 5 rows by default"'
+
+    def test_a_question_below_a_long_log_is_a_request_and_no_plan(self) -> None:
+        log = "time=09:00 level=INFO msg=watered row=9\n" * 40
+        work = (
+            Work().asked("Start").asked("Move only the branches of the pears").asked(f"{log}\nCould we water the ninth row first?")
+        )
+
+        assert lines_of(work.said("Yes. Shall I?").asked("yes"), BriefPart.DOING)[1] == (
+            'asked before: "Could we water the ninth row first?"'
+        )
+
+    def test_a_step_that_is_left_is_told_with_what_it_says(self) -> None:
+        first = "### 1. Mend the old pump\n\n**File:** `pump.py`\n\n- New seals\n- Old pipes"
+        second = "### 2. Open the gates by night\n\n**File:** `gate.py`\n\n- Read the hour\n- Close at dawn"
+        work = Work().asked(f"# Plan: Water\n\n{first}\n\n{second}\n\n## Notes\n\n{self.LONG * 3}").edited(f"{HOME}/pump.py")
+
+        assert (
+            "left of the plan, by the files changed so far: (2) Open the gates by night (gate.py): Read the hour; Close at dawn"
+            in lines_of(work, BriefPart.NEXT)
+        )
+
+
 OPTIONS = (
     "There are three ways to do it.\n\n**A. Graft in spring.** Takes long, and the stock is to be bought first, as always.\n"
     "**B. Graft in autumn.** Is done by next week, though it may freeze, which would be the end of it.\n"

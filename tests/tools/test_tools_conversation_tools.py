@@ -16,7 +16,7 @@ from kite_memory.mcp_server.server import bounded
 from kite_memory.model.note import Scope
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools.declarations import TOOLS
-from kite_memory.tools.store import OWNER, Grant, NotAllowed
+from kite_memory.tools.store import OWNER, Grant, MemoryPlace, NotAllowed
 from tests.tools.conversing import ELSE, QUEUE, SEVERAL, UUID, Conversing, conversing
 from tests.vault.building import MEMORY_DISK, dying_at, in_a_process_that_may_die
 
@@ -685,6 +685,20 @@ def test_an_erased_transcript_is_not_kept_again(services: Conversing) -> None:
     assert "erased" in str(again["refused"])
     assert services.store.transcript(OWNER, UUID) is None
     assert services.kept.erase_transcripts([note]) == []
+
+
+def test_only_the_note_s_own_transcript_is_erased_if_the_note_has_not_been_moved(services: Conversing) -> None:
+    saved = services.save(QUEUE, full_transcript="of the orchard")
+    in_harbour = Grant(name="h", scopes=frozenset({Scope.PROJECT}), projects=frozenset({"harbour"}))
+    services.save(QUEUE, project="harbour", full_transcript="of the harbour", by=in_harbour)
+    note = services.store.note(OWNER, saved["notes"][0])
+    assert note is not None
+
+    own = services.kept.erase_transcripts([note])
+    left = services.store.transcript(OWNER, UUID, near=MemoryPlace(scope=Scope.PROJECT, project="harbour"))
+    moved = services.kept.erase_transcripts([replace(note, project="elsewhere")])
+
+    assert (len(own), left, len(moved)) == (1, "of the harbour", 1)
 
 
 def test_what_a_conversation_would_say_in_every_project_waits_for_review(services: Conversing) -> None:

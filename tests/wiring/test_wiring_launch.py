@@ -1,6 +1,8 @@
 """What others who start us hand on of our environment."""
 
+import os
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -88,3 +90,18 @@ def test_links_of_an_installer_are_not_ours_to_remove(monkeypatch: pytest.Monkey
     (environment / "uv-receipt.toml").unlink()
     assert unlink_commands(tmp_path) == links
     assert not any(link.is_symlink() for link in links)
+
+
+def test_a_daemon_without_a_console_ends_with_the_same_code(tmp_path: Path) -> None:
+    """As under Windows' program that opens no window."""
+    (tmp_path / "config.toml").write_text("= 1")
+    start = "import runpy, sys; sys.stderr = {}; sys.argv[1:] = ['daemon']; runpy.run_module('kite_memory', run_name='__main__')"
+
+    codes = [
+        subprocess.run(
+            [sys.executable, "-c", start.format(console)], env={**os.environ, "KMEM_HOME": str(tmp_path)}, capture_output=True
+        ).returncode
+        for console in ("sys.stderr", "None")
+    ]
+
+    assert codes == [2, 2]

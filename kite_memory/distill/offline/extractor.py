@@ -39,6 +39,7 @@ _LOOK_BACK = 3
 """Turns in which the question is looked for that a person answers, or their report of what the agent explains."""
 _NUDGE = 80
 """Most characters of a message that only urges the agent on."""
+_THANKS = re.compile(r"\b(?:danke|merci|gracias|obrigad[oa]|valeu|спасибо)\b|谢谢|多谢|ありがとう", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,7 @@ def foreign_drafts(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[Off
     for at, turn in enumerate(turns):
         reported = _reported(turns[max(0, at - _LOOK_BACK) : at + 1], cues)
         after = turns[at + 1].asked if at + 1 < len(turns) else None
-        if after is None or not _refuses(one_line(said_by_person(after)), cues):
+        if after is None or not _refuses(one_line(said_by_person(after)), turn, cues):
             yield from _causes(turn, reported, cues, fresh)
         answer = _answer(turn, turns[max(0, at - _LOOK_BACK) : at], cues, after=answer)
         if answer is not None and answer.kind == "decision":
@@ -199,8 +200,10 @@ def _settles(sentence: str, cues: Cues, asked: bool) -> bool:
     return _begs(said, cues) or (not cues.asking.match(sentence) and (not cues.ordering.match(said) or lasting is not None))
 
 
-def _refuses(said: str, cues: Cues) -> bool:
-    """Return whether a person turns down what was proposed, be it after a polite yes."""
+def _refuses(said: str, turn: Turn, cues: Cues) -> bool:
+    """Return whether a person turns down what was proposed, be it after a polite yes; "no, thanks" does if they were asked."""
+    if _THANKS.search(said) and not (_messages(turn) and _messages(turn)[-1].text.rstrip().endswith(_QUESTION)):
+        return False
     agreed = cues.assent.match(said)
     rest = _without_connection(said[agreed.end() :] if agreed else said, cues)
     return any(cues.refusing.match(each) is not None for each in (said, rest))

@@ -63,9 +63,9 @@ _PLAIN_YES = lazy_regex(
 
 _FIRM = lazy_regex(r"\b(?:always|never|ever|from now on|going forward|future|rule|directive|policy|convention)\b", re.IGNORECASE)
 FOR_NOW = lazy_regex(
-    r"\b(?:yet|for now|right now|(?:for|at) the moment|for the time being|temporarily|in the meantime|this time|(?:this|just) once"
-    r"|just kidding|joking|never ?mind|today|tonight|tomorrow|until|in this (?:case|pr|branch|file|commit)|anything else"
-    r"|(?:that|this) one)\b",
+    r"\b(?:yet|for now|right now|(?:for|at) the moment|for the time being|temporarily|in the meantime|this time|(?:this"
+    r"|just) once|just kidding|joking|never ?mind|today|tonight|tomorrow|until|in this (?:case|pr|branch|file|commit)"
+    r"|anything else|(?:that|this) one)\b",
     re.IGNORECASE,
 )
 TYPED = 700
@@ -145,7 +145,7 @@ ASKS_BACK = lazy_regex(
     r"(?:[,;—–-]\s*|\s)(?:or not|wdyt|what do you (?:think|say|remember|recommend|suggest)|(?:don't|do) you (?:agree|think so)"
     r"|(?:is|isn't|was|wasn't) (?:that|it) (?:right|so|true|correct|ok(?:ay)?))\W*$|,\s*(?:right|correct|or what|yes or no"
     r"|oder(?: nicht)?|nicht wahr|n'est-ce pas|non|hein|verdad|no|né)\W*$"
-    r"|,\s*what (?:would|will|could|does|do|did|should|happens?|breaks?|changes?)\b",
+    r"|,\s*what (?:(?:would|will|could|does|do|did|should)\b|(?:happens?|breaks?|changes?)\W*$)",
     re.IGNORECASE,
 )
 _POLITE = lazy_regex(r"(?:can|could|would|will) (?:you|we|u)\b.{0,20}?\b(?:please|(?:make|be) sure)\b", re.IGNORECASE)
@@ -373,7 +373,8 @@ _NAMED = (
     _OWNS,
     lazy_regex(rf"{_NAME.format('who')} {_ACTS}\b"),
     lazy_regex(
-        rf"{_NAME.format('whose')}['’]s (?:review|feedback|comments?|opinion|decision|approval|request|team|call|pull request|PR)\b"
+        rf"{_NAME.format('whose')}['’]s (?:review|feedback|comments?|opinion|decision|approval|request|team|call|pull request"
+        rf"|PR)\b"
     ),
     lazy_regex(
         r"(?i:\b(?:ask|asked|ping|cc|according to|(?:agreed|discussed|checked?) with|talk(?:ed)? to"
@@ -418,9 +419,9 @@ def _line_of(said: str, at: int) -> str:
 
 
 _PASSING = lazy_regex(
-    r"[?]|^(?:bug|bugs|issue|error|time|day|thing|one|ones|problem|test|ticket|pr|discussion|file|function|guy|to)\b"
-    r"|\b(?:today|tomorrow|tonight|right now|for now|this (?:morning|afternoon|evening))\b|\bi(?:'m| am) (?:off|out|away|back|going"
-    r"|done|leaving|still|not sure)\b|\bi(?:'ll| will|'ve just| just)\b|\blet'?s\b",
+    r"[?]|^(?:bug|bugs|issue|error|time|day|thing|one|ones|problem|test|ticket|pr|discussion|file|function|guy|to)\b|\b(?:today"
+    r"|tomorrow|tonight|right now|for now|this (?:morning|afternoon|evening))\b|\bi(?:'m| am) (?:off|out|away|back|going|done"
+    r"|leaving|still|not sure)\b|\bi(?:'ll| will|'ve just| just)\b|\blet'?s\b",
     re.IGNORECASE,
 )
 
@@ -571,10 +572,9 @@ def states_requirement(text: str, words: int) -> bool:
 
 
 _REQUIRES = lazy_regex(
-    r"(?!(?:add|write|make|check|ensure|mention|so|if|then|which|that|this|it|they|there)\b)\S.{2,100}?\s"
-    r"(?:should(?:n'?t| not)?|must(?: not)?|needs? to|has to)(?: (?:also|only|always|never|just))?"
-    r" (?:be(?! (?:added|changed|deleted|fixed|moved|removed|renamed|reverted|updated)\b)|go|live|return|start|end|appear|show|stay"
-    r"|use|contain|include|default)\b",
+    r"(?!(?:add|write|make|check|ensure|mention|so|if|then|which|that|this|it|they|there)\b)\S.{2,100}?\s(?:should(?:n'?t| not)?"
+    r"|must(?: not)?|needs? to|has to)(?: (?:also|only|always|never|just))? (?:be(?! (?:added|changed|deleted|fixed|moved"
+    r"|removed|renamed|reverted|updated)\b)|go|live|return|start|end|appear|show|stay|use|contain|include|default)\b",
     re.IGNORECASE,
 )
 

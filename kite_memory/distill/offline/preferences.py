@@ -189,8 +189,9 @@ _ASKS = lazy_regex(
 )
 """Words in an agent's message that leave something to decide."""
 _PICK_WORDS = lazy_regex(
-    r"^\W*(?:(?:ok(?:ay)?|yes|ye[ap]h?|yep|sure|let'?s|go|do|just|i'd|i would|with|for|option|approach|pick|take|choose|like|to|say"
-    r"|the)[\s,:]+){0,6}(?:[a-d]|[1-9]|first|second|third|former|latter)\b(?: one| option)?[\s.,;:!)—–-]*(?:please|then)?[\s.,;:]*",
+    r"^\W*(?:(?:ok(?:ay)?|yes|ye[ap]h?|yep|sure|let'?s|go|do|just|i'd|i would|with|for|option|approach|pick|take|choose|like|to"
+    r"|say|the)[\s,:]+){0,6}(?:[a-d]|[1-9]|first|second|third|former|latter)\b(?: one| option)?[\s.,;:!)—–-]*(?:please"
+    r"|then)?[\s.,;:]*",
     re.IGNORECASE,
 )
 
@@ -217,13 +218,14 @@ def recommended(turn: Turn) -> tuple[Sentence, ...]:
         return ()
     for at, each in enumerate(said):
         if RECOMMENDS.search(each.text) and not each.text.endswith(("?", ":")) and not OFFER.search(each.text):
-            if _UNADVISED.search(each.text) or any(_REGRETS.search(after.text) for after in said[at:]):
+            if _UNADVISED.search(_REASON.split(each.text)[0]) or any(_REGRETS.search(after.text) for after in said[at:]):
                 return ()
             sentences = [each, *(after for after in said[at + 1 : at + 4] if not after.text.endswith(("?", ":")))]
             return tuple(sentences) if sum(sentence.words for sentence in sentences) >= 8 else ()
     return ()
 
 
+_REASON = lazy_regex(r"(?<=\w),?\s(?:because|since|as|so)\s", re.IGNORECASE)
 _UNADVISED = lazy_regex(
     r"\b(?:not|never|wouldn't|don't|didn't|won't|can't|cannot|no longer|hardly|hesitate to) (?:\w+ ){0,2}?"
     r"(?:suggest|propose|recommend\w*|lean|go (?:with|for)|use|keep|set|pick|prefer)\b"
@@ -232,8 +234,8 @@ _UNADVISED = lazy_regex(
     re.IGNORECASE,
 )
 _REGRETS = lazy_regex(
-    r"\b(?:(?:was|is|were) (?:a mistake|wrong|mistaken|a bad (?:idea|call))|no longer (?:recommend|think|believe)|scratch that"
-    r"|take (?:it|that) back|(?:i was|i'm) (?:wrong|mistaken))\b",
+    r"\b(?:(?:that|this|it|which|my [\w ]{2,30}) (?:was|is|were) (?:a mistake|wrong|mistaken|a bad (?:idea|call))"
+    r"|no longer (?:recommend|think|believe)|scratch that|take (?:it|that) back|(?:i was|i'm) (?:wrong|mistaken))\b",
     re.IGNORECASE,
 )
 
@@ -328,7 +330,10 @@ def _chosen(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
 
 
 _OFFERS = lazy_regex(
-    r"\b(?:which|what|how|or)\b.*\?$|\b(?:options?|alternatives?|either|suggest|recommend|propose|lean)\b|\bi'd\b", re.IGNORECASE
+    r"^(?!(?:did|was|were|has|have|had|do you (?:see|get))\b).*\bor\b.*\?$"
+    r"|^(?=.*\b(?:should|shall|would|could|can|want|prefer|like|better|rather|need|use|go|pick|choose|take)\b)"
+    r".*\b(?:which|what|how)\b.*\?$|\b(?:options?|alternatives?|either|suggest|recommend|propose|lean)\b|\bi'd\b",
+    re.IGNORECASE,
 )
 _ERRAND = lazy_regex(
     r"\b(?:commit|push|proceed|start|begin|continue|merge|deploy now|open a|next|want me to|issue|branch|pr|keep)\b", re.IGNORECASE
@@ -434,7 +439,10 @@ def _wishes(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
 
 
 _OF_ONE_PLACE = lazy_regex(
-    r"\b[\w.-]+/[\w.-]+|\b[\w-]+\.[a-z]{1,4}\b|\bthis (?:file|function|method|test|class|page|one|branch|pr)\b", re.IGNORECASE
+    r"\b(?:[\w.-]+/){2,}|\b[\w.-]+/[\w-]+\.\w{1,5}\b|(?<![\w.])@?[\w.-]+/(?=\s|$)|\b(?:in|from|under|inside|into|of|to"
+    r"|for) [\w.-]+/[\w.-]+|\b(?!(?:node|next|nuxt|vue|react|three)\.js\b)[\w-]{2,}\.[a-z]{1,4}\b|\bthis (?:file|function|method"
+    r"|test|class|page|one|branch|pr)\b",
+    re.IGNORECASE,
 )
 """A file, a package, or what is before the person: a wish that names it is about that alone."""
 
@@ -472,9 +480,9 @@ _COURTESY = lazy_regex(
     r"^(?:(?:can|could|would|will) you (?:please )?|please )?(?:also )*|(?<=give) me\b|\s+please\b", re.IGNORECASE
 )
 _THINGS = (
-    r"(?:commit(?: message)?s?|pull requests?|[pm]rs?|branch(?:es)?|change ?log(?:\.md)?|release notes?|docs?|documentation|readme"
-    r"|adrs?|comments?|threads?|tests?|issues?|tickets?|summar(?:y|ies)|descriptions?|messages?|reviews?|worktrees?|explanations?"
-    r"|write-?ups?|tasks?|files?|sentences?|paragraphs?|line breaks?)\b"
+    r"(?:commit(?: message)?s?|pull requests?|[pm]rs?|branch(?:es)?|change ?log(?:\.md)?|release notes?|docs?|documentation"
+    r"|readme|adrs?|comments?|threads?|tests?|issues?|tickets?|summar(?:y|ies)|descriptions?|messages?|reviews?|worktrees?"
+    r"|explanations?|write-?ups?|tasks?|files?|sentences?|paragraphs?|line breaks?)\b"
 )
 _WORK = lazy_regex(rf"\b(?:{_THINGS}|commit\b|review\b|squash\b)", re.IGNORECASE)
 _FORM = (
@@ -482,9 +490,10 @@ _FORM = (
     r"|readable|plain|temporary|artifi\w+)"
 )
 _MANNER = lazy_regex(
-    rf"\b(?:one|single|two|three) (?:commit|pull request|pr|branch|sentence)s?\b(?! or)|\b{_FORM}\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}"
-    rf"|\b(?:without|w/o|no)\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}|\b(?:don'?t|do not|never|needs no|no need to)\s+\w+"
-    rf"|\b{_THINGS} (?:first|separately|on the go)\b|\b(?:manually|myself|by hand|in separate)\b|\bcommit mean\w+",
+    rf"\b(?:one|single|two|three) (?:commit|pull request|pr|branch|sentence)s?\b(?! or)"
+    rf"|\b{_FORM}\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}|\b(?:without|w/o|no)\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}|\b(?:don'?t|do not"
+    rf"|never|needs no|no need to)\s+\w+|\b{_THINGS} (?:first|separately|on the go)\b|\b(?:manually|myself|by hand"
+    rf"|in separate)\b|\bcommit mean\w+",
     re.IGNORECASE,
 )
 _ASKS_FOR = lazy_regex(
@@ -578,10 +587,10 @@ _GIVES_WAY = lazy_regex(
     re.IGNORECASE,
 )
 _METHOD = lazy_regex(
-    r"\b(?:guess(?:ing|work)|are you sure|assum(?:e|es|ed|ing)|verif\w+|evidence|proof|prove[ns]?|(?:just|only) test\w*|duplicat\w*"
-    r"|(?:tests?|testing) (?:first|that|are|is)|re-?us(?:e|ing)|over-?\w*complicat\w*|over-?engineer\w*|agreeable|doesn'?t mean"
-    r"|(?:whole|entire) (?:idea|point)|jump\w* to|in the plan|the plan (?:is|was|says)|read(?:able|s)|unnecessary|conventions?"
-    r"|inconsisten\w*)\b",
+    r"\b(?:guess(?:ing|work)|are you sure|assum(?:e|es|ed|ing)|verif\w+|evidence|proof|prove[ns]?|(?:just|only) test\w*"
+    r"|duplicat\w*|(?:tests?|testing) (?:first|that|are|is)|re-?us(?:e|ing)|over-?\w*complicat\w*|over-?engineer\w*|agreeable"
+    r"|doesn'?t mean|(?:whole|entire) (?:idea|point)|jump\w* to|in the plan|the plan (?:is|was|says)|read(?:able|s)|unnecessary"
+    r"|conventions?|inconsisten\w*)\b",
     re.IGNORECASE,
 )
 """Words about how the work is done, rather than about its subject."""

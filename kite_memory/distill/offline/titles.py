@@ -36,23 +36,20 @@ _TITLE_WORDS, _SHORT_TITLE = 20, 12
 _TITLE = 120
 _FEWEST_TITLE_WORDS = 4
 _OPENING = lazy_regex(
-    r"(?:(?:so|and|but|also|now|yes|no(?=\s*[,.;:!—–-])|ok|okay|right|well|actually|basically|essentially|importantly|crucially|however"
-    r"|therefore|thus|hence|worse|better still|interestingly|notably|note(?: that)?|worth noting(?: that)?|in short|in other words"
-    r"|bottom line|net effect|net result"
-    r"|key insight|the (?:key|important) (?:thing|point)(?: here)?(?: is)?(?: that)?|(?:the )?(?:root cause"
-    r"|(?:real|actual|underlying|true) (?:problem"
-    r"|issue|cause)|problem|issue|bug|reason|cause|culprit|fix|answer|catch|upshot)(?: here)? (?:is|was)(?: that)?"
-    r"(?! (?:in|on|at|with|within|inside|between|from|not)\b)"
-    r"|it turns out(?: that)?|turns out(?: that)?|this means(?: that)?|which means(?: that)?|i think|i'd say|my take|we should"
-    r"|let'?s(?: go with| use)?|go with|i found(?: that)?|found (?:it|the (?:bug|issue|problem|cause))|confirmed|please"
-    r"|can (?:you|we)|could (?:you|we)|(?:we|i)(?:'ve| have)? (?:decided (?:to(?: use| go with)?|on|that)|chosen?|settled"
-    r" on|agreed (?:on|to|that))|we(?:'ll| will|'re going to| are going to) (?:use|go with)|from now on|going forward|i want you to"
-    r"|i'd like you to|i(?:'d| would)"
-    r" (?:personally |really |much )?(?:prefer|rather)(?: that| if| we)*|i lean(?:ing)? towards?|i see|"
-    r"unfortunately|looking (?:deeper|closer)|short answer(?=\s*[:—–-])"
-    r"|(?:one|another) (?:small |last )?(?:leftover|footnote|caveat|nuance|note)(?=\s*[:—–-])"
-    r"|worth flagging(?: in [^:]{2,30})?(?=\s*:)|(?:the )?(?:problem|issue|bug|(?:root )?cause|culprit)(?=\s*[:—–-])"
-    r"|(?:make|be) sure(?: that)?(?: (?:you|we))?(?: to)?|btw|by the way|oh|nope|nah)\b(?!-\w)[\s,:;.!—–-]*)+",
+    r"(?:(?:so|and|but|also|now|yes|no(?=\s*[,.;:!—–-])|ok|okay|right|well|actually|basically|essentially|importantly|crucially"
+    r"|however|therefore|thus|hence|worse|better still|interestingly|notably|note(?: that)?|worth noting(?: that)?|in short"
+    r"|in other words|bottom line|net effect|net result|key insight|the (?:key|important) (?:thing"
+    r"|point)(?: here)?(?: is)?(?: that)?|(?:the )?(?:root cause|(?:real|actual|underlying|true) (?:problem|issue|cause)|problem"
+    r"|issue|bug|reason|cause|culprit|fix|answer|catch|upshot)(?: here)? (?:is|was)(?: that)?(?! (?:in|on|at|with|within|inside"
+    r"|between|from|not)\b)|it turns out(?: that)?|turns out(?: that)?|this means(?: that)?|which means(?: that)?|i think"
+    r"|i'd say|my take|we should|let'?s(?: go with| use)?|go with|i found(?: that)?|found (?:it|the (?:bug|issue|problem|cause))"
+    r"|confirmed|please|can (?:you|we)|could (?:you|we)|(?:we|i)(?:'ve| have)? (?:decided (?:to(?: use| go with)?|on|that)"
+    r"|chosen?|settled on|agreed (?:on|to|that))|we(?:'ll| will|'re going to| are going to) (?:use|go with)|from now on"
+    r"|going forward|i want you to|i'd like you to|i(?:'d| would) (?:personally |really |much )?(?:prefer|rather)(?: that| if"
+    r"| we)*|i lean(?:ing)? towards?|i see|unfortunately|looking (?:deeper|closer)|short answer(?=\s*[:—–-])|(?:one"
+    r"|another) (?:small |last )?(?:leftover|footnote|caveat|nuance|note)(?=\s*[:—–-])|worth flagging(?: in [^:]{2,30})?(?=\s*:)"
+    r"|(?:the )?(?:problem|issue|bug|(?:root )?cause|culprit)(?=\s*[:—–-])|(?:make|be) sure(?: that)?(?: (?:you|we))?(?: to)?"
+    r"|btw|by the way|oh|nope|nah)\b(?!-\w)[\s,:;.!—–-]*)+",
     re.IGNORECASE,
 )
 _MANNER = lazy_regex(
@@ -63,10 +60,9 @@ _MANNER = lazy_regex(
 _NUMBERED = lazy_regex(r"^(?:\(?\d{1,2}[.)]|\(?[a-z]\))\s+(?=\S+\s)")
 """Number of a sentence within its list, which is dropped."""
 _CLAUSE_END = lazy_regex(
-    r"\s[—–-]{1,2}\s|[;:]\s|,\s(?=(?:so|which|because|since|but|and|or|then|while|though|although|not|never|always|rather|instead|even"
-    r"|if|when|as|unless|except|otherwise|plus|don'?t|use)\b)|\s\("
-    r"|\s(?=(?:because|since|so that|which means|meaning|in order to|even though|although|whereas)\b)"
-    r"|[.!?](?:\s|$)",
+    r"\s[—–-]{1,2}\s|[;:]\s|,\s(?=(?:so|which|because|since|but|and|or|then|while|though|although|not|never|always|rather"
+    r"|instead|even|if|when|as|unless|except|otherwise|plus|don'?t|use)\b)|\s\(|\s(?=(?:because|since|so that|which means"
+    r"|meaning|in order to|even though|although|whereas)\b)|[.!?](?:\s|$)",
     re.IGNORECASE,
 )
 _LIMITS = lazy_regex(
@@ -151,9 +147,10 @@ def _is_condition(head: str) -> bool:
 
 
 _RANKED = lazy_regex(
-    r"^(?:(?:critical|high|medium|low|minor|major|nit|blocker|info|note|caveat|p[0-4]|finding|point|item|commit|step|phase|layer|fix|bug"
-    r"|(?:the |my |our |one )?(?:decision|reason|rule|answer|cause|result|verdict|why)(?: for [\w ]{2,30})?)"
-    r"(?: (?:severity|priority))?(?: to be aware of)?(?: #?\d+)?(?: \([^)]{1,40}\))?\s*(?::|\s[—–-])\s*)+(?=\S+\s+\S+\s+\S)",
+    r"^(?:(?:critical|high|medium|low|minor|major|nit|blocker|info|note|caveat|p[0-4]|finding|point|item|commit|step|phase|layer"
+    r"|fix|bug|(?:the |my |our |one )?(?:decision|reason|rule|answer|cause|result|verdict"
+    r"|why)(?: for [\w ]{2,30})?)(?: (?:severity|priority))?(?: to be aware of)?(?: #?\d+)?(?: \([^)]{1,40}\))?\s*(?::"
+    r"|\s[—–-])\s*)+(?=\S+\s+\S+\s+\S)",
     re.IGNORECASE,
 )
 """Rank or number of a finding before what it says."""
@@ -519,8 +516,8 @@ _NUMBER_OF_HEADING = lazy_regex(
     re.IGNORECASE,
 )
 _NO_HEADING = lazy_regex(
-    r"(?:in|or|if|and|but|even|one|two|this|that|these|what|why|how|when|where|which|who|your|you|my|here|now|then|next|so|to|for|on|at"
-    r"|from|with|after|before|no|yes|not|understanding|stepping|looking|other)\b",
+    r"(?:in|or|if|and|but|even|one|two|this|that|these|what|why|how|when|where|which|who|your|you|my|here|now|then|next|so|to"
+    r"|for|on|at|from|with|after|before|no|yes|not|understanding|stepping|looking|other)\b",
     re.IGNORECASE,
 )
 _LABELS = stems(

@@ -32,7 +32,7 @@ def _opens(fragments: Sequence[str]) -> re.Pattern[str]:
 
 CAUSE, TRACED, SLIP, CHOICE, LIMIT = map(_says, ("cause", "traced", "slip", "choice", "limit"))
 VERB, GUESS, STATUS, OFFER, SELF = map(_says, ("verb", "guess", "status", "offer", "myself"))
-PROPOSAL, RECOMMENDS, DEICTIC = map(_says, ("proposal", "recommends", "deictic"))
+PROPOSAL, RECOMMENDS = map(_says, ("proposal", "recommends"))
 STEP, ANNOUNCING, CHECKS, LEANING = (_opens(_DATA["opens"][cue]) for cue in ("step", "announcing", "checks", "leaning"))
 CHANGE, SUBORDINATE, HEADLESS, TURNED_OUT = (
     _opens(_DATA["opens"][cue]) for cue in ("change", "subordinate", "headless", "turned_out")
@@ -44,12 +44,13 @@ PASSING = lazy_regex(rf"\b(?:{'|'.join(_DATA['person']['passing'])})\b", re.IGNO
 ASKING, ORDERING, TELLING = (_opens(_DATA["person"][cue]) for cue in ("asking", "ordering", "telling"))
 ASSENT = lazy_regex(rf"\W*(?:(?:{'|'.join(_DATA['person']['assent'])})(?!-\w)(?:\W+|$))+", re.IGNORECASE)
 CHOSE = lazy_regex(
-    r"\b(?:i|we)(?:'ve| have)? (?:chosen?|picked|went with|opted for|decided (?:on|for|to use)|used)\b.{2,120}\b(?:over|instead of"
-    r"|rather than|not)\b",
+    r"\b(?:i|we)(?:'ve| have)? (?:chosen?|picked|went with|opted for|decided (?:on|for|to use)|used)\b.{2,120}\b(?:over"
+    r"|instead of|rather than|not)\b",
     re.IGNORECASE,
 )
 CODE = lazy_regex(
-    r"`[^`\n]{1,120}`|\b\w+(?:\.\w+)+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b\w+_\w+|--?[a-z][\w-]{2,}|\b[\w.-]{1,80}/[\w/.-]+"
+    r"`[^`\n]{1,120}`|\b\w+(?:\.\w+)+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b\w+_\w+|--?[a-z][\w-]{2,}"
+    r"|\b[\w.-]{1,80}/[\w/.-]+"
 )
 
 
@@ -213,11 +214,10 @@ def turns(events: tuple[Event, ...]) -> list[Turn]:
 
 
 _RUN_UP = lazy_regex(
-    r"(?:(?:(?:and|also|but|so(?! (?:that|you|far)\b)|ok(?:ay)?|oh|ah|hey|btw|by the way|yes|yeah|yep|thanks|thank you|thx|plus)\b"
-    r"(?!-\w)[\s,:;.!—–-]*|(?:no|nope|nah|hm+|well|right|fine|great|good|nice|cool|perfect|awesome|sure|then|again|wait|actually"
-    r"|sorry|hi|hello"
-    r"|noted|(?:just )?to be clear|(?:new|house|general) rule|(?:and )?(?:one (?:more|other|last)|another) (?:thing|point|rule))\b"
-    r"(?!-\w)\s*[,:;.!—–-]+\s*)){1,6}(?=\S)",
+    r"(?:(?:(?:and|also|but|so(?! (?:that|you|far)\b)|ok(?:ay)?|oh|ah|hey|btw|by the way|yes|yeah|yep|thanks|thank you|thx"
+    r"|plus)\b(?!-\w)[\s,:;.!—–-]*|(?:no|nope|nah|hm+|well|right|fine|great|good|nice|cool|perfect|awesome|sure|then|again|wait"
+    r"|actually|sorry|hi|hello|noted|(?:just )?to be clear|(?:new|house|general) rule|(?:and )?(?:one (?:more|other|last)"
+    r"|another) (?:thing|point|rule))\b(?!-\w)\s*[,:;.!—–-]+\s*)){1,6}(?=\S)",
     re.IGNORECASE,
 )
 
@@ -320,7 +320,8 @@ def _alternative(text: str) -> str:
 
 def advised(sentence: str) -> str:
     """Return what a recommendation says is to be done; empty if that cannot be understood without what stands around it."""
-    what = _ADVISES.sub("", sentence)
+    opening = _ADVISES.match(sentence)
+    what = sentence[opening.end() :] if opening else sentence
     return what if len(what.split()) >= _WORDS_OF_ADVICE and len(stems(what)) >= 2 and not LEANING.match(what) else ""
 
 
@@ -351,23 +352,28 @@ def refutes(after: Turn | None, said: Sequence[Sentence]) -> bool:
     return any(each.about and 3 * len(each.about & about) >= len(each.about) for each in retractions(after.events))
 
 
+_NOT_SO = (
+    r"(?:wrong|nonsense|incorrect|not (?:it|true|right|correct|so|why|how|what|quite"
+    r"|(?:really |actually )?the (?:\w+ )?(?:cause|reason|problem|issue|bug|culprit|case)))\b"
+)
+_UNDOES = (
+    r"(?:undo|revert|roll back)(?:\W*$|[,.!]|\s(?:it|that|this|them|all|everything|please|(?:your|the|these|those) (?:last )?"
+    r"(?:change|fix|edit|patch)(?:es|s)?)\b)|roll (?:it|that|this|them|everything) back\b"
+)
 _NO = lazy_regex(
-    r"\W*(?:(?:please|ok(?:ay)?|hm+|sorry|wait|actually|well)\W+)*(?:no|nope|nah|wrong|don'?t|do not|instead|rather"
-    r"|that'?s (?:not|wrong)"
-    r"|undo|revert|roll (?:\w+ )?back|take (?:it|that|this) (?:back|out)|back (?:it|that|this) out)\b(?!-\w| (?:problem|worries))",
+    rf"\W*(?:(?:please|ok(?:ay)?|hm+|sorry|wait|actually|well)\W+)*(?:(?:no(?!,? (?:problem|worries|doubt|need|rush|hurry"
+    rf"|that's (?:all|it|fine|ok))\b)|nope|nah|wrong|(?:don'?t|do not)(?![^.,;]{{0,60}}\byet\b)|instead(?! of)"
+    rf"|rather(?! \w+[.!,])|that'?s {_NOT_SO}|take (?:it|that|this) (?:back|out)|back (?:it|that|this) out)\b(?!-\w)|{_UNDOES})",
     re.IGNORECASE,
 )
 _STILL = (
-    r"still (?:\w+ )?(?:slow|fail\w*|broken|break\w*|happen\w*|the same|not|no|hang\w*|crash\w*|wrong|get\w*|see\w*|doesn'?t"
-    r"|don'?t|can'?t|occur\w*"
-    r"|there|red|leak\w*|time\w*|time out|return\w*|show\w*)\b"
+    r"still (?!no time)(?:\w+ )?(?:slow|fail\w*|broken|break\w*|happen\w*|the same|not|no|hang\w*|crash\w*|wrong|get\w*|see\w*"
+    r"|doesn'?t|don'?t|can'?t|occur\w*|there|red|leak\w*|time\w*|time out|return\w*|show\w*)\b"
 )
 _WRONG = lazy_regex(
-    rf"\W*(?:(?:no|nope|nah|hm+|sorry|well|but)\W+)*(?:wrong\b|that'?s (?:wrong|not|nonsense|incorrect)|(?:that|this|it) (?:is"
-    rf"|was) (?:wrong|not)\b"
-    rf"|that (?:was|is)n'?t|(?:it|that|this|they|the \w+)(?:'s| is| are)? {_STILL}|{_STILL}|(?:that|it|this) (?:didn'?t|did not"
-    rf"|doesn'?t|does not) "
-    r"(?:help|fix|work|change|solve|cut)|not (?:fixed|it\b|true|the (?:cause|reason|problem|issue))|undo\b|revert\b"
-    r"|roll (?:\w+ )?back\b)",
+    rf"\W*(?:(?:no|nope|nah|hm+|sorry|well|but)\W+)*(?:wrong\b|that'?s {_NOT_SO}|(?:that|this|it) (?:is|was) {_NOT_SO}"
+    rf"|that (?:was|is)n'?t(?! (?:the only|urgent|all)\b)|(?:it|that|this|they|the \w+)(?:'s| is| are)? {_STILL}|{_STILL}"
+    rf"|(?:that|it|this) (?:didn'?t|did not|doesn'?t|does not) (?:help|fix|work|change|solve|cut)|not (?:fixed|it\b|true"
+    rf"|the (?:cause|reason|problem|issue))|{_UNDOES})",
     re.IGNORECASE,
 )

@@ -235,10 +235,17 @@ def deleted(cursor: Cursor, tenant: str, name: str, *, person: str = "", project
         # as text, since PostgreSQL would not take apart JSON that holds an escaped NUL
         "SELECT id, at, person, note FROM kite.trash WHERE tenant = %(tenant)s AND note::text <> 'null'"
         " AND (id = %(name)s OR EXISTS (SELECT FROM unnest(ARRAY['key', 'path', 'title']) AS named"
-        " WHERE position('\"' || named || '\":' || to_json(%(name)s::text)::text IN note::text) > 0))"
+        " CROSS JOIN unnest(ARRAY[to_json(%(name)s::text)::text, %(restored)s]) AS written"
+        " WHERE position('\"' || named || '\":' || written IN note::text) > 0))"
         " AND (%(person)s = '' OR person = %(person)s) AND (%(project)s = '' OR project = %(project)s)"
         " ORDER BY at DESC, id LIMIT 1000",
-        {"tenant": tenant, "name": storable(name), "person": storable(person), "project": storable(project)},
+        {
+            "tenant": tenant,
+            "name": storable(name),
+            "restored": encoded(storable(name)),
+            "person": storable(person),
+            "project": storable(project),
+        },
     ).fetchall()
     newest: dict[tuple[Any, ...], Deleted] = {}
     for row in rows:
@@ -450,7 +457,6 @@ def drop_expired(cursor: Cursor, tenant: str) -> int:
 
 
 _KEY_IN_JSON: Final = r'"key": ?("(?:[^"\\]|\\.)*")'
-_FIRST_IN_JSON: Final = '"version": ?[0-9]+, ?"first_version": ?([0-9]+)'
 
 
 def drop_forgotten(cursor: Cursor, tenant: str, days: int) -> None:
@@ -469,13 +475,13 @@ def drop_forgotten(cursor: Cursor, tenant: str, days: int) -> None:
         " AND note.scope = kept.scope AND note.project = kept.project AND note.session = kept.session"
         " AND note.person = kept.person"
         " AND (note.first_version <= kept.version OR note.created > now() - %(kept)s::interval))"
-        # as text, since PostgreSQL would not take apart JSON that holds an escaped NUL
-        " AND NOT EXISTS (SELECT FROM (SELECT scope, project, person, substring(note::text FROM %(key)s) AS key,"
-        " substring(note::text FROM %(first)s)::bigint AS first FROM kite.trash WHERE tenant = %(tenant)s"
+        # the key, and the rest without escapes: PostgreSQL would not take apart JSON that holds an escaped NUL
+        " AND NOT EXISTS (SELECT FROM (SELECT scope, project, person, substring(note::text FROM %(key)s)::json #>> '{}' AS key,"
+        " (replace(note::text, '\\u', '/u')::json ->> 'first_version')::bigint AS first FROM kite.trash WHERE tenant = %(tenant)s"
         " AND at >= now() - %(kept)s::interval AND note::text <> 'null') AS gone WHERE gone.scope = kept.scope"
-        " AND gone.project = kept.project AND gone.person = kept.person AND gone.key = to_json(kept.key)::text"
+        " AND gone.project = kept.project AND gone.person = kept.person AND gone.key = kept.key"
         " AND gone.first <= kept.version)",
-        {"tenant": tenant, "kept": f"{days} days", "key": _KEY_IN_JSON, "first": _FIRST_IN_JSON},
+        {"tenant": tenant, "kept": f"{days} days", "key": _KEY_IN_JSON},
     )
 
 

@@ -394,7 +394,8 @@ class PostgresStore:
         for row in missing:
             index = indexed(note_of(row), self._embedder)
             if not index.vectors:
-                return 0  # the embedder does not answer; tried again later
+                self._caught_up_to = None
+                return 0  # the embedder does not answer; tried again later, with those that were passed
             self._connections.run(EVERYBODY, partial(notes.index_again, tenant=self._tenant, row=row, index=index))
         return len(missing)
 
