@@ -517,9 +517,9 @@ _UNSET = re.compile(
 )
 _SETS = re.compile(r"(?:^|[\s;&])([A-Z_][A-Z0-9_]*)=")
 _ACTS = re.compile(
-    r"(?:^|[;&|(]\s*)(?!(?:cat|grep|rg|echo|ls|head|tail|sed|git (?:fetch|log|status|diff))\b)(?:[\w@./=-]+\s+){0,3}?(?:install"
-    r"|add|start|restart|init|login|sync|update|upgrade|enable|create|build|compile|download|fetch|clone|checkout|switch|ssh-add"
-    r"|chmod|chown|mkdir|touch|cp|mv|ln|source|export|up)(?=\s|$)"
+    r"(?:^|[;&|(\n])\s*(?!(?:ls|cat|echo|grep|rg|find|head|tail|git (?:log|grep|show|diff|commit|fetch))\b)"
+    r"(?:[\w./=:@+-]+\s+){0,4}(?:install|add|start|restart|init|login|sync|update|upgrade|enable|create|build|compile|download"
+    r"|fetch|clone|checkout|switch|ssh-add|chmod|chown|mkdir|touch|cp|mv|ln|source|export|up)(?![\w./-])"
 )
 """What helped, if it was run between a failure and a success."""
 _PROVES_NOTHING = re.compile(r"\|\|\s*(?:true|:|echo)\b|\s(?:-n|--dry-run\S*|--help|--version)(?:\s|$)")

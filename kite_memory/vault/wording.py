@@ -289,6 +289,7 @@ def arranges_otherwise(said: str, held: str) -> bool:
     """Return whether two texts of much the same words say different things by them: two words change places (the main branch for
     releases, the stable one for hotfixes), a word goes with those of another clause, or what one denies the other affirms.
     """
+    said, held = (_NOT_HERE_BUT_THERE.sub(r"\1 not \2", each) for each in (said, held))
     if any((after, before) in _sides(held) for before, after in _sides(said)):
         return True
     mine, theirs = _clauses_of(said), _clauses_of(held)
@@ -300,6 +301,12 @@ def arranges_otherwise(said: str, held: str) -> bool:
         return True
     both = (chain.from_iterable(_main_words(each) for each in clauses) for clauses in (mine, theirs))
     return _change_places(*([word for word in each if word not in denied & there_denied][:_MOST_MAIN_WORD] for each in both))
+
+
+_NOT_HERE_BUT_THERE = lazy_regex(
+    r"\bnot (\w+) ((in|on|at|by|with|from|for|to|through|via|under)\b[^.;,]{1,80}? but \3\b)", re.IGNORECASE
+)
+"""Where the place is denied, and not the verb before it."""
 
 
 def _sides(text: str) -> frozenset[tuple[str, str]]:

@@ -6,7 +6,7 @@ import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.offline.claims import best_of
-from kite_memory.distill.offline.people import people_in, stated_decisions, wishes
+from kite_memory.distill.offline.people import leaves_undecided, people_in, stated_decisions, wishes
 from kite_memory.distill.offline.titles import asserting_title, entities_of, is_whole, title_of
 from kite_memory.distill.offline.wording import rejected_in, sentences_of, turns
 from kite_memory.distill.prose import clean, established, options_in, picked, sentences, stems, without_emphasis
@@ -262,6 +262,11 @@ def test_the_answers_to_one_call_are_one_decision() -> None:
     assert [each.alternative for each in found.rejected] == ["A lock file", "By mail"]
 
 
+@pytest.mark.parametrize("answer", ["Wait for the lock", "Compare by id", "Dependencies of uv"])
+def test_an_answer_that_only_begins_as_a_wish_to_know_or_wait_decides(answer: str) -> None:
+    assert not leaves_undecided(answer, typed=True)
+
+
 @pytest.mark.parametrize("answer", ["You decide", "Next area", "Your call", "I don't care", "Skip this one"])
 def test_an_answer_that_chooses_nothing_is_no_decision(answer: str) -> None:
     asked = f"Which lock should the queue use?\nAnswer: {answer}\nNot chosen: Advisory locks; A lock file"
@@ -290,7 +295,17 @@ def test_a_counter_question_to_the_options_decides_nothing(answer: str) -> None:
     assert distilled(event(1, "go on"), event(2, asked, EventType.DECISION)) == ()
 
 
-@pytest.mark.parametrize("answer", ["a lease column in the jobs table", "not advisory locks, those die with the server"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "a lease column in the jobs table",
+        "not advisory locks, those die with the server",
+        "Later versions only",
+        "Dependencies in the lease",
+        "I need more columns: name and lease",
+        "Ninguna cola",
+    ],
+)
 def test_an_answer_beside_the_options_turns_none_of_them_down(answer: str) -> None:
     asked = f"Which lock should the queue use?\nAnswer: {answer}\nOffered: Advisory locks; A lock file"
 
@@ -484,6 +499,7 @@ def test_what_is_only_read_between_helped_nothing(read: str) -> None:
     "runs",
     [
         [("yarn build", "Cannot find module 'left'", False), ("yarn add left", "ok", True), ("yarn build --quiet", "ok", True)],
+        [("tsc", "tsc: command not found", False), ("cd web; npm install typescript", "", True), ("npx tsc", "", True)],
         [("yarn biuld x", "unknown command biuld", False), ("npm install yarn", "ok", True), ("yarn biuld x --y", "ok", True)],
         [("pull origin main", "Permission denied (publickey)", False), ("pull origin main --tags", "ok", True)],
         [("mysql -h here pears -e 'select 1'", "connection refused", False), ("mysql -h here plums -e 'drop table x'", "ok", True)],
@@ -496,6 +512,14 @@ def test_a_success_that_has_another_reason_establishes_nothing(runs: list[tuple[
     events = [ran(at, command, output, failed=not works) for at, (command, output, works) in enumerate(runs, 1)]
 
     assert list(established(events)) == []
+
+
+@pytest.mark.parametrize("between", ["cat build/out.txt", "grep -rn start src", "git fetch origin", "echo giving up"])
+def test_a_look_around_between_a_failure_and_a_success_does_not_explain_it(between: str) -> None:
+    wrong, right = "tsc -p .", "npx tsc -p ."
+    events = [ran(1, wrong, "tsc: command not found", failed=True), ran(2, between, "ok"), ran(3, right, "ok")]
+
+    assert [(each.wrong, each.right) for each in established(events)] == [(wrong, right)]
 
 
 def test_an_established_command_is_a_fact_of_the_tools() -> None:

@@ -217,6 +217,8 @@ NOT_THEIR_WORD = [
     "we decided on Helm instead of Kustomize because of the charts, right",
     "We want Rust rather than Go because it's safe, or not, what do you think",
     "I want to understand why we use NATS instead of Kafka for events",
+    "I want to see the numbers first instead of guessing because the last guess was off",
+    "Carla wrote and said that we decided to use Mongo instead of MySQL because of the schema",
     "Rename the label to 'Please never close this window'",
     'Correct the typo in "Please always lock the door"',
     'add a comment that says "we decided to use NATS instead of Kafka because of replay"',
@@ -243,6 +245,10 @@ THEIR_WORD = [
     "Some rules for this repo:\n- always sign commits\n- never push to main",
     "From now on, never push to main. No exceptions.",
     "I prefer small commits over one large commit.",
+    'Labels are 4" wide and 2 high. From now on, always print them in black.',
+    "We want to ask for consent instead of assuming it, because the law requires it.",
+    "I want to see errors in the log instead of a popup because popups stop the printer.",
+    "The customer asked for speed and we decided to use Postgres instead of SQLite because of the locks.",
 ]
 
 

@@ -14,6 +14,7 @@ from kite_memory.vault.drafting import Memo
 from kite_memory.vault.keyed_notes import KeyConflict, KeyedNote
 from kite_memory.vault.ledger import KeyPlace, Ledger
 from kite_memory.vault.ledger.database import VERSION
+from kite_memory.vault.wording import note_id
 from tests.fakes.clock import Clock
 from tests.vault.building import START, TEMPLATE
 
@@ -269,6 +270,15 @@ def test_a_copy_of_a_note_is_not_a_second_memory(vault: Vault) -> None:
     vault.scanner.compare()
 
     assert [one.known.path for one in vault.keys.listed()] == [kept.note.path]
+
+
+def test_a_note_whose_id_is_of_its_place_alone_counts_before_one_whose_id_had_a_time(vault: Vault) -> None:
+    kept = keep(vault, "8080")
+    text = (vault.root / kept.note.path).read_text()
+    put(vault, "former.md", text.replace(kept.note.id, note_id(START, "kept", PORT.digest, "0")).replace("8080", "80"))
+    vault.scanner.compare()
+
+    assert now(vault) == ("8080", 1)
 
 
 def test_a_key_whose_note_is_broken_is_said(vault: Vault) -> None:

@@ -302,6 +302,16 @@ def test_the_same_words_the_other_way_round_or_with_another_sign_are_no_repetiti
     assert not lifecycle.repeats(replace(before, body=other), before)
 
 
+def test_what_is_not_here_but_there_is_repeated_by_what_is_there_and_not_here() -> None:
+    before = old("Pears 7", "Seeds are not stored in the cellar but in the loft, where growers sort them monthly.")
+    same = replace(before, body="Seeds are stored in the loft, where growers sort them monthly, not in the cellar.")
+    other = replace(before, body="Seeds are not stored in the loft but in the cellar, where growers sort them monthly.")
+
+    assert lifecycle.repeats(same, before)
+    assert not lifecycle.repeats(other, before)
+    assert not lifecycle.repeats(other, same)
+
+
 def test_one_reason_for_opposite_decisions_makes_one_of_them_no_repetition_of_the_other() -> None:
     tabs = old("Tabs over spaces", "It is easier to read.", kind=NoteKind.DECISION)
     spaces = replace(tabs, title="Spaces over tabs")

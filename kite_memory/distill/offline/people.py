@@ -91,7 +91,9 @@ _UNMARKED = lazy_regex(
 _QUOTED = lazy_regex(
     r"\"[^\"]*(?:\"|$)|“[^”]*(?:”|$)|„[^“”]*(?:[“”]|$)|«[^»]*(?:»|$)|(?<!\w)'[^'\n]{3,}'(?!\w)|`[^`]+`",
 )
-_CLAUSE = lazy_regex(r"[;:—–]|,|\s-\s|\b(?:but|and then|so)\b", re.IGNORECASE)
+_CLAUSE = lazy_regex(
+    r"[;:—–]|,|\s-\s|\b(?:but|and then|so|and(?= (?:i|we)(?:'ve| have)? (?:decided|agreed|chose|settled)))\b", re.IGNORECASE
+)
 _HANDLED_TEXT = lazy_regex(
     r"\b(?:translate|rephrase|reword|proofread|summari[sz]e|explain|quote|paste|rename|replace|the (?:text|string|sentence"
     r"|message|label"
@@ -160,7 +162,7 @@ def is_own_word(text: str, said: re.Match[str], *, by_name: bool = False) -> boo
     It is not where they ask about it, suppose or deny it, or report what somebody else says; a colleague's word counts as theirs
     unless ``by_name``.
     """
-    begins = max((end.end() for end in _CLAUSE.finditer(text, 0, said.start())), default=0)
+    begins = max((end.end() for end in _CLAUSE.finditer(text, 0, said.end()) if end.end() <= said.start()), default=0)
     before = text[begins : said.start()]
     if _INDIRECT.search(before) or _DENIED.search(before) or _REPORTED.search(before) or _HANDLED_TEXT.search(text[: said.start()]):
         return False
@@ -184,16 +186,19 @@ def own_sentences(event: Event, said: str) -> list[Sentence]:
     found = sentences_of(event, own_part(said))
     gone = taken_back([each.text for each in found])
     kept: list[Sentence] = []
-    block, marks = -1, 0
+    block, marks, mark = -1, 0, _MARK
     for at, each in enumerate(found):
-        block, marks = each.block, marks if each.block == block else 0
+        if each.block != block:
+            block, marks = each.block, 0
+            whole = " ".join(one.text for one in found[at:] if one.block == block)
+            mark = _MARK if len(_MARK.findall(whole)) % 2 == 0 else _NO_INCH
         if marks % 2 == 0 and at not in gone:
             kept.append(each)
-        marks += len(_MARK.findall(each.text))
+        marks += len(mark.findall(each.text))
     return kept
 
 
-_MARK = lazy_regex(r"[\"“”]")
+_MARK, _NO_INCH = lazy_regex(r"[\"“”]"), lazy_regex(r"(?<!\d)[\"“”]")
 
 
 def wishes(event: Event) -> Iterator[Sentence]:
@@ -260,8 +265,8 @@ def stated_decisions(event: Event) -> Iterator[Sentence]:
 
 
 _TO_LEARN = lazy_regex(
-    r"(?: you)? to (?:understand|know|see|learn|hear|check|find|figure|ask(?! for)|talk|discuss|compare|look|read|explore"
-    r"|investigate|think)\b",
+    r"(?: you)? to (?:(?:understand|know|learn|hear|find|figure|talk|discuss|think)\b"
+    r"|(?:see|check|ask|compare|look|read|explore|investigate)\b(?!(?!.*\b(?:first|guess\w*)\b).*\b(?:instead of|rather than)\b))",
     re.IGNORECASE,
 )
 
@@ -488,13 +493,14 @@ _NO_ANSWER = lazy_regex(
     re.IGNORECASE,
 )
 _UNDECIDED = lazy_regex(
-    r"\W*(?:(?:well|no|hm+|ok(?:ay)?|sorry|please)\W+)?(?:neither|none of|both\W+$|(?:let'?s|can we|we should|i (?:want|need"
+    r"\W*(?:(?:well|no|hm+|ok(?:ay)?|sorry|please)\W+)?(?:both\W+$|(?:neither|none of|(?:let'?s|can we|we should|i (?:want|need"
     r"|have|'d like) to) (?:first )?(?:discuss|talk|think|see|understand|know|check|ask|wait)|i'?d like to|(?:first )?(?:explain"
-    r"|tell me|clarify|elaborate|ask \w+|compare(?! by)|describe|help me)\b|i(?:'m| am)? (?:not sure|unsure|have no|(?:don'?t"
-    r"|do not) (?:know|care|mind|have|understand|see)|need (?:more|time))|no (?:idea|clue|opinion)|depends|it depends"
-    r"|more (?:info|detail|context)|which\b(?!-)|wait\b(?! for the\b)|later\b(?! \w+ only)|maybe|perhaps|weder"
-    r"|kein[es]* (?:davon|von)|lass uns|erklär|weiß nicht|ich weiß nicht|vielleicht|frag\b|aucune?\b|ni l['’]un|je ne sais"
-    r"|explique|discutons|peut-être|ningun[oa]|ni uno|no (?:lo )?sé|explica|hablemos|quizás?|depende\b)",
+    r"|tell me|clarify|elaborate|ask \w+|(?:compare|describe)(?! by\b)|help me)|i(?:'m| am)? (?:not sure|unsure|have no"
+    r"|(?:don'?t|do not) (?:know|care|mind|have|understand|see)|need (?:more (?:time|info\w*|details?|context)|time))"
+    r"|no (?:idea|clue|opinion)|(?:it )?depends|more (?:info\w*|details?|context)|which"
+    r"|(?:wait|later)(?=\W*$|\s*[,.!;:—–]| (?:a|please|until (?:i|we))\b)|maybe|perhaps|weder|kein[es]* (?:davon|von)|lass uns"
+    r"|erklär\w*|(?:ich )?weiß nicht|vielleicht|frag|(?:aucune?|ningun[oa])(?=\W*$| d(?:es?|['’]\w+)\b)|ni l['’]un|je ne sais"
+    r"|explique|discutons|peut-être|ni uno|no (?:lo )?sé|expl[ií]ca\w*|hablemos|quizás?|depende)\b)",
     re.IGNORECASE,
 )
 """Typed instead of an answer: a refusal of all, or a wish to know or to think first."""

@@ -21,6 +21,8 @@ from kite_memory.vault.wording import digest, title_key
 _FEW_KEYS = 500
 _AT_ONCE = 500
 _VERSIONS = 100
+_NO_TIME = "0" * 10
+"""Beginning of an id that has no time."""
 _VERSION_CHARACTERS = 2_000_000
 """Of all versions of one note together; the newest is kept whatever its size."""
 
@@ -93,7 +95,8 @@ class KeyRows:
     def keyed(self, place: KeyPlace) -> list[KnownFile]:
         """Return the notes that have this key in this place; no copies, and no rejected ones.
 
-        The one with the highest id counts, which is the same on every machine; its file is the first.
+        Which of them counts is the same on every machine, and its file is the first: one whose id is made of its place alone, or
+        else the newest, as notes had the time in their ids before.
         """
         found = known_where(
             self._database,
@@ -101,7 +104,7 @@ class KeyRows:
             " AND key IN (SELECT file FROM keys WHERE key = ? AND scope = ? AND project = ? AND session = ?)",
             *place.columns,
         )
-        return sorted(found, key=lambda each: each.id, reverse=True)
+        return sorted(found, key=lambda each: (each.id.startswith(_NO_TIME), each.id), reverse=True)
 
     def called(self, key: str) -> list[Keyed]:
         """Return the notes that have this key in any place."""
