@@ -25,6 +25,7 @@ from kite_memory.tools.store import (
     OWNER,
     Asker,
     Grant,
+    JsonValue,
     MemoryPlace,
     MemoryQuery,
     NotAllowed,
@@ -271,8 +272,9 @@ def test_a_deleted_memory_comes_back_whole_and_as_a_new_version(store: PostgresS
 @pytest.mark.parametrize("first", [9, 10**23], ids=["later", "no number of a version"])
 @pytest.mark.parametrize("key", ["weir", 'odd "key" \\ ü'])
 def test_its_versions_come_back_whenever_they_were_written(url: str, store: PostgresStore, key: str, first: int) -> None:
-    three = {"odd": "\0\ud800", "version": 1, "first_version": first}
-    for value in ("one", "two", three):
+    three: JsonValue = {"odd": "\0\ud800", "version": 1, "first_version": first}
+    values: tuple[JsonValue, ...] = ("one", "two", three)
+    for value in values:
         store.write_memory(ADA, key, value, ORCHARD)
     with psycopg.connect(url) as connection:
         for table, at in (("memory_version", "at"), ("note", "created")):
