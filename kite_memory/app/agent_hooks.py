@@ -212,8 +212,8 @@ class HookHandler:
             raise
         if text:
             delivery.add_callbacks(lost=partial(self._forget_answer, key))
-        elif silent or call is None or call.event != "UserPromptSubmit":  # otherwise nothing was found, and nothing will be
-            self._forget_answer(key)
+        elif silent or call is None or call.event != "UserPromptSubmit" or b'"prompt_id"' not in body:
+            self._forget_answer(key)  # without the prompt's id, the same input may be the prompt asked again
         return text, delivery
 
     def took_ms(self, session: str) -> float | None:
