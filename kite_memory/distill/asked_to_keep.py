@@ -169,8 +169,9 @@ def asked_to_keep(prompt: str) -> tuple[KeepRequest, ...]:
 _TAKES_BACK = lazy_regex(
     r"\W*(?:(?:oh|ah|hm+|oops|oups|uh|ach|ay|and|well)\W+)?(?:(?:no|nope|nein|non|nee)\b(?:\s*[,.!;:—–](?! (?:really|seriously"
     r"|(?:i am|i'?m) serious))|\s+(?=(?:wait|sorry|actually|it'?s|it is|that'?s|scratch|make|i mean|use|warte|attends|espera"
-    r"|aspetta|quatsch|doch)\b))|(?P<unsure>(?:wait|sorry|hold on|warte|moment|halt|quatsch|entschuldigung|attends|pardon|espera"
-    r"|perdón|disculpa|digo|aspetta|scusa|anzi|cioè)\s*[,.!;:—–]|actually\b,?|en fait\b,?|en realidad\b,?|in realtà\b,?)"
+    r"|aspetta|quatsch|doch)\b))|(?P<unsure>(?:wait|hold on|warte|moment|halt|attends|espera|aspetta|cioè)"
+    r"\s*[,.!;:—–]|actually\b,?|en fait\b,?|en realidad\b,?|in realtà\b,?)"
+    r"|(?:sorry|entschuldigung|quatsch|pardon|perdón|disculpa|digo|scusa|anzi)\s*[,.!;:—–]"
     r"|scratch that|strike that|correction\b(?=\s*[:,—–])|i (?:mean|meant)\b|or rather\b|make that\b|that'?s wrong"
     r"|never ?mind(?=\s*(?:[,.!;:—–]|that\b|$))|forget (?:that|it)\b(?! (?:the|i|we|you)\b)|on second thought"
     r"|doch nicht(?! (?:wegen|nur))|ich mein(?:e|te)\b|korrektur|besser gesagt|stimmt nicht|vergiss das|je (?:veux|voulais) dire"
@@ -205,7 +206,7 @@ def taken_back(said: Sequence[str]) -> frozenset[int]:
 
 def _corrects(rest: str, before: Sequence[str]) -> bool:
     """Return whether what follows a "wait" or an "actually" replaces what was said, rather than turns to something else."""
-    if _ADDS.search(rest):
+    if _ADDS.search(rest) and not _NO.match(rest):
         return False
     return (
         len(rest.split()) <= _FRAGMENT or _REPLACES.match(rest) is not None or not stems(rest).isdisjoint(stems(" ".join(before)))
@@ -214,6 +215,7 @@ def _corrects(rest: str, before: Sequence[str]) -> bool:
 
 _FRAGMENT = 3
 _ADDS = lazy_regex(r"\b(?:too|also|as well|already|auch|schon|bereits|aussi|déjà|también|ya|anche|già)\b", re.IGNORECASE)
+_NO = lazy_regex(r"\W*(?:no|nope|nein|non)\b", re.IGNORECASE)
 _REPLACES = lazy_regex(
     r"\W*(?:no|not|it|that|this|use|make|i mean\w*|let'?s|don'?t|never|always|better|rather|with|nein|nicht|non|pas|mejor"
     r"|meglio)\b",

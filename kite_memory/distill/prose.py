@@ -236,7 +236,7 @@ _REFUSES = lazy_regex(
     re.IGNORECASE,
 )
 _ENDS_BEFORE_A_PICK = lazy_regex(
-    r"[.!?]\s|[,;]\s*(?=(?:so|then|hence)\b)|(?:^|(?<=[.!?]\s))(?:since|because|as)\b[^,.;]*,\s*|^\W*(?:(?:ok(?:ay)?"
+    r"[.!?]\s|[,;]\s*(?=(?:so|hence)\b)|(?:^|(?<=[.!?]\s))(?:since|because|as)\b[^,.;]*,\s*|^\W*(?:(?:ok(?:ay)?"
     r"|yes)\W+)?but\s",
     re.IGNORECASE,
 )

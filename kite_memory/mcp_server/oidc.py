@@ -107,7 +107,8 @@ class IssuerKeys:
         return made[id, algorithm]
 
     def _refresh(self, id: str) -> None:
-        if not self._fetching.acquire(blocking=not self._keys):
+        usable = bool(self._keys) and self._clock() < self._fresh_until + _LONGEST_STALE
+        if not self._fetching.acquire(blocking=not usable):
             return
         try:
             now = self._clock()

@@ -48,6 +48,7 @@ _PREPARERS = "export set source . mkdir cp ln touch sed echo printf nvm fnm pyen
 _PREPARING = frozenset(_PREPARERS.split())
 _DESTROYS = lazy_regex(
     r"(?<![\w-])(?:rm|rmdir|shred|truncate|dd)(?![\w-])|\bgit\b.{0,200}?\s(?:stash|reset|clean|checkout|switch|restore|push|rebase)\b"
+    r"|>(?!\s*/dev/null|&)"
 )
 _SHOWN = 100
 _ALIKE = 0.5

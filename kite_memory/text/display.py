@@ -564,7 +564,7 @@ def answered_part(text: str, prompt: str, length: int) -> str:
             return clip(" ".join(offered), length)
         if not wanted and (found := outline(text)) is not None and len(found.steps) > 1:
             return gist(text, length).replace('"', "")
-    else:
+    elif lines:
         length = length * 3 // 4  # a remark needs less than an approval
         nearest = max(range(len(lines)), key=lambda at: (len(wanted & long_words(lines[at])), at))
         if len(wanted & long_words(lines[nearest])) >= min(2, len(wanted)):

@@ -305,6 +305,8 @@ def test_a_prompt_may_ask_for_several_things_but_not_for_many() -> None:
     [
         "Remember that the quota is 40 GB. Actually no, it is 60 GB.",
         "remember that the quota is 40 GB. It is set in the portal. Correction: 60 GB.",
+        "From now on, use Valkey for the sessions. Actually no, we already run a memcache.",
+        "From now on, never push to the trunk. Sorry, that was the other repository.",
         "From now on, indent with tabs. No wait, with spaces.",
         "from now on, indent with tabs, no wait, with spaces",
         "from now on, indent with three tabs - just kidding",

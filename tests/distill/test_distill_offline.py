@@ -164,6 +164,7 @@ def test_an_option_that_is_picked_is_a_decision_against_the_others(reply: str) -
     [
         "yes",
         "2 workers are too few",
+        "If the load test is red, then the first",
         "what about 2% of the jobs?",
         "neither",
         "22",

@@ -254,7 +254,7 @@ def test_an_earlier_fix_is_reported_once_in_a_session(acting: Acting) -> None:
         ),
         *(
             (replace(DEPLOY, worked=f"{first} && make deploy"), "")
-            for first in ("rm -rf cache", "git stash", "git -C gates clean -fdx")
+            for first in ("rm -rf cache", "git stash", "git -C gates clean -fdx", "echo 1 > depot.db")
         ),
         (replace(DEPLOY, worked="python - && make deploy"), ""),
         (replace(DEPLOY, said="I opened it, go on"), ""),

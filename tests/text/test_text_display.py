@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.text.display import clip, clip_end, clip_line, clip_middle, counted, gist, without_markup
+from kite_memory.text.display import answered_part, clip, clip_end, clip_line, clip_middle, counted, gist, without_markup
 
 
 @pytest.mark.parametrize(
@@ -175,3 +175,9 @@ def test_the_middle_of_a_line_may_be_left_out() -> None:
 )
 def test_emphasis_goes_and_signs_of_code_stay(text: str, plain: str) -> None:
     assert without_markup(text) == plain
+
+
+def test_a_message_that_ends_in_rules_is_quoted_from_its_beginning() -> None:
+    assert answered_part("The lock is held by the sweeper.\n" + "---\n" * 1_500, "please rename the handler", 300).startswith(
+        "The lock is held"
+    )

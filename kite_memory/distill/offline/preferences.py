@@ -218,7 +218,8 @@ def recommended(turn: Turn) -> tuple[Sentence, ...]:
         return ()
     for at, each in enumerate(said):
         if RECOMMENDS.search(each.text) and not each.text.endswith(("?", ":")) and not OFFER.search(each.text):
-            if _UNADVISED.search(_REASON.split(each.text)[0]) or any(_REGRETS.search(after.text) for after in said[at:]):
+            advice = [part for part in _REASON.split(each.text) if RECOMMENDS.search(part)] or [each.text]
+            if any(map(_UNADVISED.search, advice)) or any(_REGRETS.search(after.text) for after in said[at:]):
                 return ()
             sentences = [each, *(after for after in said[at + 1 : at + 4] if not after.text.endswith(("?", ":")))]
             return tuple(sentences) if sum(sentence.words for sentence in sentences) >= 8 else ()
