@@ -29,7 +29,7 @@ from kite_memory.recall.search import Query
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import age, clip, is_chatter, ungreeted, without_emphasis
+from kite_memory.text.display import age, clip, is_chatter, ungreeted, without_cut_emphasis
 from kite_memory.text.quoting import plain_line
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
@@ -350,7 +350,7 @@ def _sentences_of(piece: Evidence) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield each sentence with its stems."""
     taken = 0
     for paragraph in _PARAGRAPH.split(_CODE.sub("\n\n", piece.text)):
-        for sentence in sentences(without_emphasis(_LINE_MARKUP.sub("", paragraph))):
+        for sentence in sentences(without_cut_emphasis(_LINE_MARKUP.sub("", paragraph))):
             if len(sentence) >= 12 and taken < _SENTENCES_OF_A_PIECE and not is_chatter(sentence):
                 taken += 1
                 yield sentence, stems(f"{piece.asked} {sentence}" if taken == 1 else sentence)

@@ -463,7 +463,7 @@ def _pasted(prompt: str, length: int) -> str:
 
 def _without_markup(text: str) -> str:
     """Return text on one line, without Markdown and without signs at its beginning."""
-    return re.sub(r"\A[^\w`\"'(\[/@#$.<+-]+", "", " ".join(without_emphasis(_MARKUP.sub("", text)).split()))
+    return re.sub(r"\A[^\w`\"'(\[/@#$.<+-]+", "", " ".join(without_cut_emphasis(_MARKUP.sub("", text)).split()))
 
 
 _LINE_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|`{2,3}", re.MULTILINE)
@@ -477,10 +477,10 @@ _LAST_LINES = 4_000
 
 def without_markup(text: str) -> str:
     """Return a text without what marks its headings, lists and emphasis."""
-    return without_emphasis(_LINE_MARKUP.sub("", text))
+    return without_cut_emphasis(_LINE_MARKUP.sub("", text))
 
 
-def without_emphasis(text: str) -> str:
+def without_cut_emphasis(text: str) -> str:
     """Return a text without the signs around emphasized words, also where a cut left one of the two.
 
     Signs of code remain, as in ``2**20``, ``f(**named)``, ``src/**/*.ts`` and ``__init__``.

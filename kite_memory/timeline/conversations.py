@@ -314,14 +314,13 @@ class Talk:
     """A conversation in a few lines: its opening, how it ended, and the sentences with which the user settled something after
     the card's turn, the last one first.
 
-    ``whole`` are the rows of what was said in it, ``closing`` those of its end.
+    ``whole`` are the rows of what was said in it.
     """
 
     opening: str
     ended: str
     settled: tuple[str, ...]
     whole: tuple[int, ...] = ()
-    closing: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -525,7 +524,6 @@ def talk(rows: Rows, prompt: int, session: int, room: int = ROOM) -> Talk | None
         ended=_ended(closing, opening.asked, room),
         settled=_settled(all_turns[at], all_turns[at + 1 :] if len(all_turns) <= _TALK else closing[1:]),
         whole=_rows_of(all_turns if len(all_turns) <= _TALK else closing),
-        closing=_rows_of(closing),
     )
 
 

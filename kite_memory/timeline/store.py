@@ -249,20 +249,13 @@ class StoredCards(_Search):
 
     def conversation(self, prompt: str) -> list[Event]:
         """Return the events said in that conversation, oldest first; of a long session, those of the card's turn and the next."""
-        return self._said(prompt, lambda talk: talk.whole)
+        talk = self.talk(prompt)
+        events = self._events.numbered(talk.whole) if talk is not None else {}
+        return sorted(events.values(), key=lambda event: event.ordinal)
 
     def vectors(self, prompts: Sequence[str], space: str) -> dict[str, "Vector"]:
         """Return the stored vectors of those prompts, each with what came of it, by prompt id; nothing for another space."""
         return conversations.stored_vectors(self._database.all, prompts, space)
-
-    def closing(self, prompt: str) -> list[Event]:
-        """Return the events said at the end of that conversation, oldest first."""
-        return self._said(prompt, lambda talk: talk.closing)
-
-    def _said(self, prompt: str, which: Callable[[Talk], tuple[int, ...]]) -> list[Event]:
-        talk = self.talk(prompt)
-        events = self._events.numbered(which(talk)) if talk is not None else {}
-        return sorted(events.values(), key=lambda event: event.ordinal)
 
     def opening_threshold(self, project: str) -> float | None:
         """Return the least score of an opening about an earlier conversation, as `conversations.opening_threshold` last computed

@@ -123,7 +123,6 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
         "cards.prompt_of": lambda: timeline.cards.prompt_of(evidence_reference(provider, session, first.id)),
         "cards.turn": lambda: timeline.cards.turn(first.id),
         "cards.conversation": lambda: timeline.cards.conversation(first.id),
-        "cards.closing": lambda: timeline.cards.closing(first.id),
         "cards.opening_threshold": lambda: timeline.cards.opening_threshold(project),
         "search.unsearched": timeline.search.unsearched,
         "fixes.fix": lambda: timeline.fixes.fix(project=project, session="another", signatures=[signature], command="make test"),

@@ -148,7 +148,7 @@ class Title:
 def title_among(sentences: Sequence[Sentence], otherwise: Sentence, said: Sequence[Sentence], request: str) -> Title:
     """Return the title that is understood best, made of one of the sentences.
 
-    One that does not say what it is about is preceded by that, as the message ``said`` or the ``request`` names it. One that takes
+    One that does not name its subject is preceded by it, as the message ``said`` or the ``request`` names it. One that takes
     something back is chosen only for want of another.
     """
     standing = [each for each in sentences if not TAKEN_BACK.search(each.text)]

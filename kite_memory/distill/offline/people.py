@@ -471,7 +471,7 @@ _LEFT_OPEN = lazy_regex(
 
 
 def left_open(event: Event | None) -> Iterator[str]:
-    """Yield what a message names as an open question, if that says what it is about."""
+    """Yield what a message names as an open question, if that names a subject."""
     for sentence in sentences_of(event, event.text) if event is not None else ():
         text = without_opening(sentence.text)
         if sentence.words <= 60 and (found := _LEFT_OPEN.match(text)) and not MACHINE.search(text):

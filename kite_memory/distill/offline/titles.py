@@ -479,7 +479,7 @@ def _may_be_subject(name: str, own: str) -> bool:
 
 
 def _question(request: str) -> str:
-    """Return a person's short question, if it names what it is about."""
+    """Return a person's short question, if it names a subject."""
     asked = without_opening(request.strip())
     named = _ASKS.match(asked) is not None and _OF_THE_TALK.search(asked) is None and len(stems(asked)) >= _FEWEST_OF_A_QUESTION
     return f"{asked[:1].upper()}{asked[1:].rstrip(' ?.!')}?" if named and len(asked) <= _LONGEST_QUESTION else ""
